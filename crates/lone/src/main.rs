@@ -1,0 +1,2 @@
+//! The `lone` command.
+fn main() {}
