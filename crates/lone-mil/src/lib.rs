@@ -1,1 +1,20 @@
-//! lone-mil
+//! ML Programs, Core ML's program format: build them, check them, write and read them, run them.
+//!
+//! A [`Program`] is a set of functions over typed tensors. [`ops`](crate::ops) has one row per operation:
+//! its parameters, its type rule and its meaning. The [`Backend`] trait is the seam behind which the very
+//! same functions run: on the interpreter here, on lone's CPU engine, or on Core ML.
+//!
+//! This crate knows nothing of language models.
+
+#![deny(unsafe_code)]
+
+pub mod backend;
+pub mod dtype;
+pub mod ops;
+pub mod program;
+pub mod tensor_type;
+
+pub use backend::{Backend, BackendError, Keep, LoadOptions, Model, Port, Signature, TensorMut, TensorRef};
+pub use dtype::DType;
+pub use program::{Arg, Def, Function, Literal, Op, Payload, Program, Value, ValueId};
+pub use tensor_type::{Shape, TensorType, ValueType};
