@@ -1,1 +1,130 @@
-//! lone-bundle
+//! `bundle.json`: what a converted model directory holds, and nothing else.
+//!
+//! ```text
+//! bundles/NAME/
+//!   bundle.json            this crate
+//!   chunk_00.mlpackage …   contiguous layers, one function a shape, one set of weights
+//!   head_00.mlpackage …    slices of the vocabulary
+//!   embeddings.bin         (V, D) fp16
+//!   tokenizer.json …       copied from the checkpoint
+//! ```
+//! Whoever runs a bundle finds every shape, name and binding here; no code parses names.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod error;
+mod graph;
+mod model;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use check::{FileEntry, HashFailure};
+pub use error::BundleError;
+pub use graph::{
+    Binding, Cache, CacheKind, Graph, GraphFunction, GraphKind, LayerOutput, Port, Role, Rows, Span,
+};
+pub use model::{Embeddings, LayerKind, ModelFacts, Provenance, Rope, SamplingDefaults};
+
+/// The schema this version writes, and the newest it reads.
+pub const SCHEMA: u32 = 1;
+
+/// Name of the file in the bundle's directory.
+pub const FILE_NAME: &str = "bundle.json";
+
+/// The content of `bundle.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bundle {
+    /// Version of this schema.
+    pub schema: u32,
+    /// What the model is.
+    pub model: ModelFacts,
+    /// One entry per kind of rotary embedding the graphs take tables of.
+    pub ropes: Vec<Rope>,
+    /// The token embedding table.
+    pub embeddings: Embeddings,
+    /// What a session keeps between passes; [`Binding`]s refer to these by index.
+    pub caches: Vec<Cache>,
+    /// The chunks in layer order, then the heads in vocabulary order.
+    pub graphs: Vec<Graph>,
+    /// How the bundle came to be.
+    pub provenance: Provenance,
+    /// Every other file of the bundle, with size and hash.
+    pub files: Vec<FileEntry>,
+}
+
+impl Bundle {
+    /// Reads `dir/bundle.json`, refuses schemas newer than [`SCHEMA`], and checks that the description is
+    /// consistent and that every file is there with the size it should have. Hashes are not read: see
+    /// [`Bundle::check_hashes`].
+    ///
+    /// # Errors
+    /// [`BundleError`], naming the file or the field.
+    pub fn open(dir: &Path) -> Result<Self, BundleError> {
+        let path = dir.join(FILE_NAME);
+        let text = std::fs::read(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => BundleError::NotABundle { dir: dir.into() },
+            _ => BundleError::Io { path: path.clone(), source },
+        })?;
+        let json = |source| BundleError::Json { path: path.clone(), source };
+        let SchemaOnly { schema } = serde_json::from_slice(&text).map_err(json)?;
+        if schema > SCHEMA {
+            return Err(BundleError::NewerSchema { found: schema, known: SCHEMA });
+        }
+        let bundle: Bundle = serde_json::from_slice(&text).map_err(json)?;
+        bundle.check_consistency()?;
+        bundle.check_sizes(dir)?;
+        Ok(bundle)
+    }
+
+    /// Writes `dir/bundle.json`.
+    ///
+    /// # Errors
+    /// [`BundleError::Io`] if it cannot be written, [`BundleError::Inconsistent`] if it should not be.
+    pub fn save(&self, dir: &Path) -> Result<(), BundleError> {
+        self.check_consistency()?;
+        let path = dir.join(FILE_NAME);
+        let mut text = serde_json::to_vec_pretty(self).expect("plain data serializes");
+        text.push(b'\n');
+        std::fs::write(&path, text).map_err(|source| BundleError::Io { path, source })
+    }
+
+    /// The chunks, in layer order.
+    pub fn chunks(&self) -> impl Iterator<Item = &Graph> {
+        self.graphs.iter().filter(|graph| matches!(graph.kind, GraphKind::Chunk { .. }))
+    }
+
+    /// The heads, in vocabulary order.
+    pub fn heads(&self) -> impl Iterator<Item = &Graph> {
+        self.graphs.iter().filter(|graph| matches!(graph.kind, GraphKind::Head { .. }))
+    }
+
+    /// Cache bytes a session needs at context `ctx`.
+    pub fn cache_bytes(&self, ctx: usize) -> u64 {
+        self.caches.iter().map(|cache| cache.bytes(ctx)).sum()
+    }
+
+    /// Cache bytes each further token of context costs; rings and convolution windows cost none.
+    pub fn cache_bytes_per_token(&self) -> u64 {
+        self.caches.iter().map(|cache| cache.bytes(2) - cache.bytes(1)).sum()
+    }
+
+    /// The context lengths the chunks have functions for, ascending.
+    pub fn contexts(&self) -> Vec<usize> {
+        let mut all: Vec<usize> =
+            self.chunks().flat_map(|graph| graph.functions.iter().map(|function| function.ctx)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+#[derive(Deserialize)]
+struct SchemaOnly {
+    schema: u32,
+}
+
+#[cfg(test)]
+mod tests;

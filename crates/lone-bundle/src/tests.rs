@@ -1,0 +1,121 @@
+//! A small bundle, made right and then made wrong.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+fn bundle() -> Bundle {
+    Bundle {
+        schema: SCHEMA,
+        model: ModelFacts {
+            name: "m".into(),
+            model_type: "lfm2".into(),
+            hidden_size: 4,
+            ffn_size: 8,
+            layers: vec![LayerKind::Conv, LayerKind::FullAttention],
+            heads: 2,
+            kv_heads: 1,
+            head_dim: 2,
+            vocab_size: 10,
+            conv_taps: 3,
+            sliding_window: None,
+            max_positions: 128,
+            parameters: 100,
+            bos_token_id: Some(1),
+            eos_token_ids: vec![7],
+            sampling: SamplingDefaults::default(),
+        },
+        ropes: vec![Rope { inv_freq: vec![1.0] }],
+        embeddings: Embeddings { file: "embeddings.bin".into(), rows: 10, columns: 4 },
+        caches: vec![
+            Cache { layer: 0, kind: CacheKind::Conv { channels: 4, rows: 2 } },
+            Cache { layer: 1, kind: CacheKind::Key { rows: Rows::Context, kv_heads: 1, head_dim: 2 } },
+            Cache { layer: 1, kind: CacheKind::Value { rows: Rows::Ring(8), kv_heads: 1, head_dim: 2 } },
+        ],
+        graphs: vec![
+            Graph {
+                package: "chunk_00.mlpackage".into(),
+                kind: GraphKind::Chunk { layers: Span { start: 0, count: 2 } },
+                functions: vec![],
+            },
+            Graph {
+                package: "head_00.mlpackage".into(),
+                kind: GraphKind::Head { vocabulary: Span { start: 0, count: 10 } },
+                functions: vec![],
+            },
+        ],
+        provenance: Provenance {
+            lone_version: "0".into(),
+            source_hash: String::new(),
+            flags: BTreeMap::new(),
+        },
+        files: vec![],
+    }
+}
+
+fn with_table(content: &[u8]) -> (tempfile::TempDir, Bundle) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("embeddings.bin"), content).unwrap();
+    let mut bundle = bundle();
+    let blake3 = blake3::hash(content).to_hex().to_string();
+    bundle.files.push(FileEntry { path: "embeddings.bin".into(), bytes: content.len() as u64, blake3 });
+    (dir, bundle)
+}
+
+#[test]
+fn what_is_saved_is_what_is_opened() {
+    let (dir, bundle) = with_table(&[1; 80]);
+    bundle.save(dir.path()).unwrap();
+    assert_eq!(Bundle::open(dir.path()).unwrap(), bundle);
+}
+
+#[test]
+fn a_newer_schema_is_refused_before_its_fields_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(FILE_NAME), r#"{"schema": 99}"#).unwrap();
+    let error = Bundle::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("schema 99"), "{error}");
+}
+
+#[test]
+fn a_truncated_file_is_named_with_both_sizes() {
+    let (dir, bundle) = with_table(&[1; 80]);
+    bundle.save(dir.path()).unwrap();
+    std::fs::write(dir.path().join("embeddings.bin"), [1; 79]).unwrap();
+    let error = Bundle::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("embeddings.bin: expected 80 bytes, found 79"), "{error}");
+}
+
+#[test]
+fn a_changed_byte_is_found_by_its_hash() {
+    let (dir, bundle) = with_table(&[1; 80]);
+    assert_eq!(bundle.check_hashes(dir.path(), |_| {}).unwrap(), vec![]);
+    std::fs::write(dir.path().join("embeddings.bin"), [2; 80]).unwrap();
+    let failures = bundle.check_hashes(dir.path(), |_| {}).unwrap();
+    assert_eq!(failures[0].path, "embeddings.bin");
+}
+
+#[test]
+fn a_description_that_contradicts_itself_is_refused() {
+    type Damage = (&'static str, fn(&mut Bundle));
+    let damages: [Damage; 5] = [
+        ("a file's path", |b| b.embeddings.file = "../embeddings.bin".into()),
+        ("a file's path", |b| b.graphs[0].package = "/tmp/x".into()),
+        ("embeddings", |b| b.embeddings.rows = 11),
+        ("chunks", |b| b.model.layers.push(LayerKind::Conv)),
+        ("a cache's layer", |b| b.caches[0].layer = 2),
+    ];
+    for (field, damage) in damages {
+        let mut bundle = bundle();
+        damage(&mut bundle);
+        let error = bundle.check_consistency().unwrap_err().to_string();
+        assert!(error.contains(field), "{field}: {error}");
+    }
+}
+
+#[test]
+fn only_context_rows_cost_more_with_context() {
+    let bundle = bundle();
+    assert_eq!(bundle.cache_bytes_per_token(), 2 * 2);
+    assert_eq!(bundle.cache_bytes(100), 2 * (4 * 2 + 100 * 2 + 8 * 2));
+}
