@@ -9,12 +9,14 @@
 #![deny(unsafe_code)]
 
 pub mod backend;
+pub mod blob;
 pub mod dtype;
 pub mod ops;
 pub mod program;
 pub mod tensor_type;
 
 pub use backend::{Backend, BackendError, Keep, LoadOptions, Model, Port, Signature, TensorMut, TensorRef};
+pub use blob::{BlobError, BlobFile, BlobLayout, BlobRef, BlobSink, BlobWriter};
 pub use dtype::DType;
 pub use program::{Arg, Def, Function, Literal, Op, Payload, Program, Value, ValueId};
 pub use tensor_type::{Shape, TensorType, ValueType};
