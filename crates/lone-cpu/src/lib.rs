@@ -1,1 +1,10 @@
-//! lone-cpu
+//! lone-cpu: runs ML Programs on the CPU, near memory bandwidth.
+
+pub mod cores;
+pub mod isa;
+pub mod kernels;
+pub mod pool;
+
+pub use isa::Isa;
+pub use kernels::Kernels;
+pub use pool::Pool;

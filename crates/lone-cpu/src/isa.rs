@@ -1,0 +1,151 @@
+//! Instruction sets: tokens that prove the CPU has one, and the vector operations kernels are written in.
+//!
+//! A token ([`Avx2`], …) can only be made by its `detect`, so a value of the type is proof that its instructions may run; that is what makes the safe
+//! methods of [`Simd`] sound. Kernels are written once, over `S: Simd`, in blocks of sixteen f32 however wide the registers are, and reach an
+//! instruction set through [`Isa::run`], which compiles one copy of the kernel per set.
+
+mod scalar;
+
+use std::fmt;
+
+use half::f16;
+
+pub use scalar::Scalar;
+
+/// How many f32 a block holds; every instruction set's registers divide it.
+pub(crate) const LANES: usize = 16;
+
+/// An instruction set that this CPU has.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Isa {
+    /// Plain Rust, for CPUs with nothing better and as the others' reference.
+    Scalar(Scalar),
+}
+
+impl Isa {
+    /// The widest instruction set of this CPU.
+    pub fn detect() -> Self {
+        Self::available().last().expect("scalar code runs everywhere")
+    }
+
+    /// Every instruction set of this CPU, scalar first, the widest last.
+    pub fn available() -> impl Iterator<Item = Self> {
+        [Some(Self::Scalar(Scalar))].into_iter().flatten()
+    }
+
+    /// The instruction set of that name (`scalar`, `avx2`, `avx512`, `neon`), if this CPU has it.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::available().find(|isa| isa.name() == name)
+    }
+
+    /// The lower-case name that kernels are printed with.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar(_) => "scalar",
+        }
+    }
+
+    /// Runs a kernel compiled for this instruction set.
+    #[inline]
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self {
+            Self::Scalar(simd) => simd.run(kernel),
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A computation written over the vector operations of any instruction set.
+///
+/// `run`, and whatever it calls with `simd`, is `#[inline(always)]`: only code inlined into [`Simd::run`] is compiled with the set's instructions.
+pub(crate) trait Kernel {
+    /// What it returns.
+    type Output;
+
+    /// Computes with the instructions that `simd` stands for.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// The operations of one instruction set on blocks of sixteen f32. Rounding is to nearest, ties to even.
+pub(crate) trait Simd: Copy {
+    /// Sixteen f32.
+    type F32: Copy;
+
+    /// Runs a kernel with the instruction set enabled in the code the compiler makes of it.
+    fn run<K: Kernel>(self, kernel: K) -> K::Output;
+
+    /// `value` sixteen times.
+    fn splat(self, value: f32) -> Self::F32;
+    /// Reads a block.
+    fn load(self, from: &[f32; LANES]) -> Self::F32;
+    /// Writes a block.
+    fn store(self, value: Self::F32, to: &mut [f32; LANES]);
+    /// Reads a block of f16, exactly.
+    fn load_f16(self, from: &[f16; LANES]) -> Self::F32;
+    /// Writes a block as f16; beyond its range is infinity, NaN stays NaN.
+    fn store_f16(self, value: Self::F32, to: &mut [f16; LANES]);
+
+    /// `a + b`.
+    fn add(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a - b`.
+    fn sub(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a * b`.
+    fn mul(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a / b`, correctly rounded.
+    fn div(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// The larger of `a` and `b`; `b` where either is NaN.
+    fn max(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// The smaller of `a` and `b`; `b` where either is NaN.
+    fn min(self, a: Self::F32, b: Self::F32) -> Self::F32;
+    /// `a * b + c`, rounded once where the instruction set can, else twice.
+    fn mul_add(self, a: Self::F32, b: Self::F32, c: Self::F32) -> Self::F32;
+    /// The square root, correctly rounded.
+    fn sqrt(self, a: Self::F32) -> Self::F32;
+    /// `a * 2^n` for whole `n` from -252 to 254, at most one rounding (into the subnormals) off.
+    fn mul_power_of_two(self, a: Self::F32, n: Self::F32) -> Self::F32;
+    /// The nearest whole number, for |a| below 2^22.
+    fn round(self, a: Self::F32) -> Self::F32;
+
+    /// The sum of all lanes.
+    fn sum(self, a: Self::F32) -> f32;
+    /// The largest lane; unspecified where one is NaN.
+    fn largest(self, a: Self::F32) -> f32;
+
+    /// Reads less than a block, or a whole one; the other lanes are zero.
+    #[inline(always)]
+    fn load_part(self, from: &[f32]) -> Self::F32 {
+        let mut block = [0.0; LANES];
+        block[..from.len()].copy_from_slice(from);
+        self.load(&block)
+    }
+
+    /// Writes the first lanes of a block, as many as `to` has.
+    #[inline(always)]
+    fn store_part(self, value: Self::F32, to: &mut [f32]) {
+        let mut block = [0.0; LANES];
+        self.store(value, &mut block);
+        to.copy_from_slice(&block[..to.len()]);
+    }
+
+    /// Reads less than a block of f16, or a whole one; the other lanes are zero.
+    #[inline(always)]
+    fn load_f16_part(self, from: &[f16]) -> Self::F32 {
+        let mut block = [f16::ZERO; LANES];
+        block[..from.len()].copy_from_slice(from);
+        self.load_f16(&block)
+    }
+
+    /// Writes the first lanes of a block as f16, as many as `to` has.
+    #[inline(always)]
+    fn store_f16_part(self, value: Self::F32, to: &mut [f16]) {
+        let mut block = [f16::ZERO; LANES];
+        self.store_f16(value, &mut block);
+        to.copy_from_slice(&block[..to.len()]);
+    }
+}

@@ -1,0 +1,47 @@
+//! The kernels: safe functions over slices, each with its formula, its precision and its preconditions.
+//!
+//! Activations are f32, weights and caches f16, sums f32. Shapes are asserted at entry, outermost dimension first; nothing allocates. A kernel that
+//! takes a [`Pool`](crate::Pool) spreads its work over it, the others are too short to gain. Every kernel is one body over [`Simd`](crate::isa),
+//! compiled once for each instruction set.
+
+mod activation;
+mod attention;
+mod conversion;
+mod elementwise;
+mod linear;
+mod norm;
+mod rope;
+mod short_conv;
+mod softmax;
+mod transpose;
+mod visible;
+
+pub use attention::{Attention, PastSegment};
+pub use elementwise::{Binary, Operand};
+pub use linear::{Blend, Columns};
+pub use visible::VisibleKeys;
+
+use crate::isa::Isa;
+
+/// The kernels of one instruction set.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernels {
+    isa: Isa,
+}
+
+impl Kernels {
+    /// The kernels of the widest instruction set this CPU has.
+    pub fn detect() -> Self {
+        Self::with_isa(Isa::detect())
+    }
+
+    /// The kernels of one instruction set.
+    pub fn with_isa(isa: Isa) -> Self {
+        Self { isa }
+    }
+
+    /// The instruction set they are compiled for.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+}

@@ -1,0 +1,52 @@
+//! The depthwise causal convolution over a short window.
+
+use super::Kernels;
+use crate::isa::{Kernel, LANES, Simd};
+
+impl Kernels {
+    /// `weight (D, K)`, `window (D, K - 1 + S)`, `out (D, S)`: `out[c, s] = Σ_k weight[c, k] * window[c, k + s]`, S = `columns`.
+    ///
+    /// K products and sums in f32, in the order of k.
+    ///
+    /// # Panics
+    /// If the lengths do not fit.
+    pub fn short_conv(&self, weight: &[f32], window: &[f32], columns: usize, out: &mut [f32]) {
+        if out.is_empty() {
+            return;
+        }
+        let channels = out.len() / columns;
+        let taps = weight.len() / channels;
+        assert_eq!(out.len(), channels * columns, "short_conv: out is (D, S)");
+        assert_eq!(weight.len(), channels * taps, "short_conv: weight is (D, K)");
+        assert_eq!(window.len(), channels * (taps + columns - 1), "short_conv: window is (D, K - 1 + S)");
+        self.isa.run(ShortConv { weight, window, taps, columns, out });
+    }
+}
+
+struct ShortConv<'a> {
+    weight: &'a [f32],
+    window: &'a [f32],
+    taps: usize,
+    columns: usize,
+    out: &'a mut [f32],
+}
+
+impl Kernel for ShortConv<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let channels =
+            self.weight.chunks_exact(self.taps).zip(self.window.chunks_exact(self.taps + self.columns - 1));
+        for ((weight, window), out) in channels.zip(self.out.chunks_exact_mut(self.columns)) {
+            for (block, out) in out.chunks_mut(LANES).enumerate() {
+                let mut sum = simd.splat(0.0);
+                for (tap, &weight) in weight.iter().enumerate() {
+                    let window = &window[block * LANES + tap..][..out.len()];
+                    sum = simd.mul_add(simd.splat(weight), simd.load_part(window), sum);
+                }
+                simd.store_part(sum, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Exchange of the last two axes.
+
+use super::Kernels;
+
+impl Kernels {
+    /// `from (B, rows, columns)` into `to (B, columns, rows)`.
+    ///
+    /// # Panics
+    /// If the lengths differ or are not a whole number of matrices.
+    pub fn transpose(&self, from: &[f32], rows: usize, columns: usize, to: &mut [f32]) {
+        let plane = rows * columns;
+        assert_eq!(from.len(), to.len(), "transpose: as many elements out as in");
+        assert!(plane > 0 && from.len().is_multiple_of(plane), "transpose: from is (B, rows, columns)");
+        for (from, to) in from.chunks_exact(plane).zip(to.chunks_exact_mut(plane)) {
+            if rows == 1 || columns == 1 {
+                to.copy_from_slice(from);
+                continue;
+            }
+            for (column, to) in to.chunks_exact_mut(rows).enumerate() {
+                for (row, to) in to.iter_mut().enumerate() {
+                    *to = from[row * columns + column];
+                }
+            }
+        }
+    }
+}
