@@ -11,6 +11,7 @@
 pub mod backend;
 pub mod blob;
 pub mod dtype;
+mod mapped;
 pub mod ops;
 pub mod program;
 pub mod tensor_type;
@@ -18,5 +19,6 @@ pub mod tensor_type;
 pub use backend::{Backend, BackendError, Keep, LoadOptions, Model, Port, Signature, TensorMut, TensorRef};
 pub use blob::{BlobError, BlobFile, BlobLayout, BlobRef, BlobSink, BlobWriter};
 pub use dtype::DType;
+pub use mapped::Mapped;
 pub use program::{Arg, Def, Function, Literal, Op, Payload, Program, Value, ValueId};
 pub use tensor_type::{Shape, TensorType, ValueType};

@@ -2,14 +2,11 @@
 //!
 //! Opening touches the records only, so a file of any size opens in the time of its number of blobs.
 
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use half::f16;
-use memmap2::{Mmap, MmapMut};
 
-use crate::{BlobError, DType, Literal, Payload, TensorType};
+use crate::{BlobError, DType, Literal, Mapped, Payload, TensorType};
 
 use super::BlobRef;
 use super::record::{ALIGNMENT, HEADER_BYTES, Place, decode_header, decode_record};
@@ -18,7 +15,7 @@ use super::record::{ALIGNMENT, HEADER_BYTES, Place, decode_header, decode_record
 #[derive(Debug)]
 pub struct BlobFile {
     path: PathBuf,
-    map: Mmap,
+    map: Mapped,
     blobs: Vec<BlobRef>,
 }
 
@@ -30,7 +27,7 @@ impl BlobFile {
     /// thing that is wrong.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, BlobError> {
         let path = path.into();
-        let map = map(&path).map_err(|source| BlobError::Read { path: path.clone(), source })?;
+        let map = Mapped::open(&path).map_err(|source| BlobError::Read { path: path.clone(), source })?;
         Self::check(path, map)
     }
 
@@ -40,17 +37,17 @@ impl BlobFile {
     /// As [`BlobFile::open`].
     pub fn from_bytes(path: impl Into<PathBuf>, bytes: &[u8]) -> Result<Self, BlobError> {
         let path = path.into();
-        let map = copy(bytes).map_err(|source| BlobError::Read { path: path.clone(), source })?;
+        let map = Mapped::copy_of(bytes).map_err(|source| BlobError::Read { path: path.clone(), source })?;
         Self::check(path, map)
     }
 
     /// A file without blobs, for a program without weights.
     pub fn empty(path: impl Into<PathBuf>) -> Self {
-        let map = copy(&[]).expect("one anonymous page can be had");
+        let map = Mapped::copy_of(&[]).expect("one anonymous page can be had");
         BlobFile { path: path.into(), map, blobs: Vec::new() }
     }
 
-    fn check(path: PathBuf, map: Mmap) -> Result<Self, BlobError> {
+    fn check(path: PathBuf, map: Mapped) -> Result<Self, BlobError> {
         let blobs = walk(&path, &map)?;
         Ok(BlobFile { path, map, blobs })
     }
@@ -143,24 +140,6 @@ fn walk(path: &Path, file: &[u8]) -> Result<Vec<BlobRef>, BlobError> {
         });
     }
     Ok(blobs)
-}
-
-fn map(path: &Path) -> io::Result<Mmap> {
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let file = File::open(path)?;
-    // SAFETY: the mapping is read-only and private to this process. A package's files are written once, to a place
-    // nobody reads yet, and never changed afterwards; that they stay so while open is the caller's part.
-    #[expect(unsafe_code, reason = "the one mmap of this crate")]
-    let map = unsafe { Mmap::map(&file) }?;
-    Ok(map)
-}
-
-fn copy(bytes: &[u8]) -> io::Result<Mmap> {
-    let mut map = MmapMut::map_anon(bytes.len())?;
-    map.copy_from_slice(bytes);
-    map.make_read_only()
 }
 
 #[cfg(test)]
