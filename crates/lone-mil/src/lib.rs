@@ -13,7 +13,9 @@ pub mod blob;
 pub mod dtype;
 mod mapped;
 pub mod ops;
+pub mod package;
 pub mod program;
+mod proto;
 pub mod tensor_type;
 
 pub use backend::{Backend, BackendError, Keep, LoadOptions, Model, Port, Signature, TensorMut, TensorRef};

@@ -1,0 +1,182 @@
+//! A program as the messages of a `model.mlmodel`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::proto::mil::{Argument, Binding, BindingKind, Block, NamedValueType, Operation};
+use crate::proto::{mil, model};
+use crate::{Arg, Function, Literal, Op, Payload, Program, TensorType, ValueId};
+
+use super::description::{Features, version_needed};
+use super::error::Fault;
+use super::literal::encode_literal;
+use super::types::encode_value_type;
+use super::{FUNCTIONS_SINCE, Metadata, OPSETS, opset_version};
+
+/// The only function of a model in the form that came before there could be several.
+pub(super) const LONE_FUNCTION: &str = "main";
+
+pub(super) fn encode_model(program: &Program, metadata: &Metadata) -> Result<model::Model, Fault> {
+    let mut functions = BTreeMap::new();
+    let mut features = Vec::new();
+    for function in &program.functions {
+        let within = |fault: Fault| fault.within(format_args!("function `{}`", function.name));
+        features.push(Features::of(function).map_err(within)?);
+        functions.insert(function.name.clone(), encode_function(function).map_err(within)?);
+    }
+    if functions.len() != program.functions.len() {
+        return Err(Fault::new("functions", "names of their own", "one name twice"));
+    }
+    if !functions.contains_key(&program.default_function) {
+        let found = format!("`{}`", program.default_function);
+        return Err(Fault::new("default function", "the name of a function", found));
+    }
+    let version = specification_version(program);
+    let mut description =
+        if version < FUNCTIONS_SINCE { describe_lone(features) } else { describe_all(program, features) };
+    description.metadata = metadata.encode();
+    Ok(model::Model {
+        specification_version: version,
+        description: Some(description),
+        ml_program: Some(mil::Program { version: 1, functions, ..Default::default() }),
+    })
+}
+
+/// The lowest version that can say all of `program`. An older opset keeps its older version, which only a lone
+/// `main` can have: readers choose the meaning of operations by the version.
+fn specification_version(program: &Program) -> i32 {
+    let needed =
+        |function: &Function| opset_version(&function.opset).unwrap_or(1).max(version_needed(function));
+    let version = program.functions.iter().map(needed).max().unwrap_or(1);
+    match &program.functions[..] {
+        [function] if function.name == LONE_FUNCTION => version,
+        _ => version.max(FUNCTIONS_SINCE),
+    }
+}
+
+fn describe_lone(features: Vec<Features>) -> model::ModelDescription {
+    let Features { inputs, outputs, states } = features.into_iter().next().unwrap_or_default();
+    model::ModelDescription { input: inputs, output: outputs, state: states, ..Default::default() }
+}
+
+fn describe_all(program: &Program, features: Vec<Features>) -> model::ModelDescription {
+    let describe = |(function, features): (&Function, Features)| model::FunctionDescription {
+        name: function.name.clone(),
+        input: features.inputs,
+        output: features.outputs,
+        state: features.states,
+    };
+    model::ModelDescription {
+        functions: program.functions.iter().zip(features).map(describe).collect(),
+        default_function_name: program.default_function.clone(),
+        ..Default::default()
+    }
+}
+
+fn encode_function(function: &Function) -> Result<mil::Function, Fault> {
+    if opset_version(&function.opset).is_none() {
+        let expected = OPSETS.map(|(name, _)| name).join(", ");
+        return Err(Fault::new("opset", expected, format_args!("`{}`", function.opset)));
+    }
+    let mut names = BTreeSet::new();
+    for value in &function.values {
+        check_identifier(&value.name)?;
+        if !names.insert(&*value.name) {
+            return Err(Fault::new("values", "names of their own", format_args!("`{}` twice", value.name)));
+        }
+    }
+    let operations = function.ops.iter().enumerate().map(|(index, op)| {
+        encode_op(function, op).map_err(|fault| fault.within(op_place(index, op.spec.name, &op.name)))
+    });
+    let block = Block {
+        outputs: function.outputs.iter().map(|&id| function.value(id).name.clone()).collect(),
+        operations: operations.collect::<Result<_, _>>()?,
+        ..Default::default()
+    };
+    Ok(mil::Function {
+        inputs: function.inputs.iter().map(|&id| named_type(function, id)).collect(),
+        opset: function.opset.clone(),
+        block_specializations: [(function.opset.clone(), block)].into(),
+        attributes: BTreeMap::new(),
+    })
+}
+
+/// How messages call an operation.
+pub(super) fn op_place(index: usize, op: &str, name: &str) -> String {
+    format!("operation {index}, {op} `{name}`")
+}
+
+fn named_type(function: &Function, id: ValueId) -> NamedValueType {
+    let value = function.value(id);
+    NamedValueType { name: value.name.clone(), r#type: Some(encode_value_type(&value.ty)) }
+}
+
+fn encode_op(function: &Function, op: &Op) -> Result<Operation, Fault> {
+    let mut inputs = BTreeMap::new();
+    let mut attributes = BTreeMap::from([("name".to_owned(), encode_literal(&string(&op.name))?)]);
+    let in_attributes = holds_attributes(op.spec.name, &function.opset);
+    for (param, arg) in op.spec.params.iter().zip(&op.args) {
+        let Some(arg) = arg else { continue };
+        let within = |fault: Fault| fault.within(format_args!("parameter `{}`", param.name));
+        match arg {
+            Arg::Literal(literal) if in_attributes => {
+                attributes.insert(param.name.into(), encode_literal(literal).map_err(within)?);
+            }
+            _ if in_attributes => return Err(within(Fault::new("value", "a literal", "a reference"))),
+            _ => {
+                let arguments = encode_bindings(function, op, arg).map_err(within)?;
+                inputs.insert(param.name.into(), Argument { arguments });
+            }
+        }
+    }
+    let outputs = op.outputs.iter().map(|&id| named_type(function, id)).collect();
+    Ok(Operation { r#type: op.spec.name.into(), inputs, outputs, blocks: Vec::new(), attributes })
+}
+
+/// Whether the parameters of an operation are attributes: a `const`, and the `constexpr_*` that came before iOS 18.
+fn holds_attributes(op: &str, opset: &str) -> bool {
+    let since_18 = ["constexpr_lut_to_dense", "constexpr_blockwise_shift_scale"].contains(&op)
+        && opset_version(opset).is_some_and(|version| version >= FUNCTIONS_SINCE);
+    op == "const" || (is_constexpr(op) && !since_18)
+}
+
+pub(super) fn is_constexpr(op: &str) -> bool {
+    op.starts_with("constexpr_")
+}
+
+fn encode_bindings(function: &Function, op: &Op, arg: &Arg) -> Result<Vec<Binding>, Fault> {
+    let name = |id: &ValueId| Binding { kind: Some(BindingKind::Name(function.value(*id).name.clone())) };
+    Ok(match arg {
+        Arg::Value(id) => vec![name(id)],
+        Arg::Values(ids) => ids.iter().map(name).collect(),
+        Arg::Literal(Literal { payload: Payload::Blob(_), .. }) if !is_constexpr(op.spec.name) => {
+            return Err(Fault::new("value", "a const operation for a blob", "the blob in place"));
+        }
+        Arg::Literal(literal) => vec![Binding { kind: Some(BindingKind::Value(encode_literal(literal)?)) }],
+    })
+}
+
+fn string(text: &str) -> Literal {
+    let payload = Payload::Strings([text.to_owned()].into());
+    Literal { ty: TensorType::scalar(crate::DType::String), payload }
+}
+
+/// Words that mean something in the textual form that Core ML compiles a program to.
+const RESERVED: [&str; 24] = [
+    "any", "bf16", "bool", "dict", "false", "fp16", "fp32", "fp64", "func", "int16", "int32", "int64",
+    "int8", "list", "program", "state", "string", "tensor", "true", "tuple", "uint16", "uint32", "uint64",
+    "uint8",
+];
+
+/// Checks the name of a value.
+pub(super) fn check_identifier(name: &str) -> Result<(), Fault> {
+    let letters = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'@');
+    let start = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    if letters && start && !RESERVED.contains(&name) {
+        return Ok(());
+    }
+    Err(Fault::new(
+        "name",
+        "letters, digits and _, not a digit first, not a word of MIL",
+        format_args!("`{name}`"),
+    ))
+}
