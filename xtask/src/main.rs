@@ -1,2 +1,102 @@
-//! Development tasks.
-fn main() {}
+//! Development tasks, run as `cargo run -p xtask -- TASK`.
+
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use xtask::fake_checkpoint::{self, DType, Model, Options, Preset};
+
+#[derive(Parser)]
+#[command(name = "xtask", about = "Development tasks")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Write a checkpoint of real dimensions with random weights
+    FakeCheckpoint(FakeCheckpoint),
+}
+
+#[derive(Args)]
+struct FakeCheckpoint {
+    /// The model whose dimensions it has
+    preset: Preset,
+    /// Directory to write it to
+    out: PathBuf,
+    /// Number of safetensors files
+    #[arg(long, default_value_t = 1)]
+    shards: usize,
+    /// Seed of the weights
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Element type of the weights
+    #[arg(long, value_enum, default_value_t = DType::Bf16)]
+    dtype: DType,
+    /// Leave the tokenizer out
+    #[arg(long)]
+    no_tokenizer: bool,
+    /// Layers, if not as many as the preset has
+    #[arg(long)]
+    layers: Option<usize>,
+    /// Hidden size D
+    #[arg(long)]
+    hidden: Option<usize>,
+    /// Feed-forward width F
+    #[arg(long)]
+    ffn: Option<usize>,
+    /// Query heads H
+    #[arg(long)]
+    heads: Option<usize>,
+    /// Key/value heads G
+    #[arg(long)]
+    kv_heads: Option<usize>,
+    /// Head dimension d (for LFM2 it must be D / H)
+    #[arg(long)]
+    head_dim: Option<usize>,
+    /// Vocabulary size V
+    #[arg(long)]
+    vocab: Option<usize>,
+    /// Taps K of the short convolution
+    #[arg(long)]
+    taps: Option<usize>,
+    /// Keys a sliding layer sees
+    #[arg(long)]
+    window: Option<usize>,
+    /// Give the head weights of its own
+    #[arg(long)]
+    untied: bool,
+    /// Give the convolution layers biases
+    #[arg(long)]
+    conv_bias: bool,
+}
+
+impl FakeCheckpoint {
+    fn options(&self) -> Options {
+        let preset = self.preset.model();
+        let model = Model {
+            layers: self.layers.unwrap_or(preset.layers),
+            hidden: self.hidden.unwrap_or(preset.hidden),
+            ffn: self.ffn.unwrap_or(preset.ffn),
+            heads: self.heads.unwrap_or(preset.heads),
+            kv_heads: self.kv_heads.unwrap_or(preset.kv_heads),
+            head_dim: self.head_dim.unwrap_or(preset.head_dim),
+            vocab: self.vocab.unwrap_or(preset.vocab),
+            taps: self.taps.unwrap_or(preset.taps),
+            window: self.window.unwrap_or(preset.window),
+            tied: !self.untied,
+            conv_bias: self.conv_bias,
+            ..preset
+        };
+        let (dtype, shards, seed, tokenizer) = (self.dtype, self.shards, self.seed, !self.no_tokenizer);
+        Options { model, dtype, shards, seed, tokenizer }
+    }
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().task {
+        Task::FakeCheckpoint(task) => fake_checkpoint::write(&task.out, &task.options()),
+    }
+}
