@@ -10,7 +10,10 @@
 
 pub mod backend;
 pub mod blob;
+pub mod builder;
 pub mod dtype;
+mod identifier;
+mod literal;
 mod mapped;
 pub mod ops;
 pub mod package;
@@ -20,6 +23,7 @@ pub mod tensor_type;
 
 pub use backend::{Backend, BackendError, Keep, LoadOptions, Model, Port, Signature, TensorMut, TensorRef};
 pub use blob::{BlobError, BlobFile, BlobLayout, BlobRef, BlobSink, BlobWriter};
+pub use builder::{BuildError, FunctionBuilder, Given};
 pub use dtype::DType;
 pub use mapped::Mapped;
 pub use program::{Arg, Def, Function, Literal, Op, Payload, Program, Value, ValueId};

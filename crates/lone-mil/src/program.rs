@@ -138,7 +138,7 @@ pub enum Arg {
 }
 
 /// A constant with its type.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Literal {
     /// Static type.
     pub ty: TensorType,
@@ -147,7 +147,7 @@ pub struct Literal {
 }
 
 /// The values of a constant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Payload {
     /// Row-major little-endian elements, packed as in `weight.bin` (sub-byte types: lowest bits first; bool: one
     /// byte of 0 or 1).

@@ -79,10 +79,8 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), PackageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::{OpSpec, Param};
+    use crate::ops::{self, Opset};
     use crate::{Arg, BlobWriter, DType, Def, Function, Op, TensorType, Value, ValueId};
-
-    static SILU: OpSpec = OpSpec { name: "silu", params: &[Param { name: "x" }] };
 
     /// `y = silu(x)`, fp16 `(1,4)`.
     fn silu(function: &str, opset: &str) -> Function {
@@ -92,7 +90,7 @@ mod tests {
             opset: opset.into(),
             values: vec![value("x", Def::Input(0)), value("y", Def::Op { op: 0, output: 0 })],
             ops: vec![Op {
-                spec: &SILU,
+                spec: ops::find("silu", Opset::CoreML8).unwrap(),
                 name: "y".into(),
                 args: vec![Some(Arg::Value(ValueId(0)))],
                 outputs: vec![ValueId(1)],

@@ -1,0 +1,134 @@
+//! Convolution over one to three spatial axes.
+//!
+//! ```text
+//! out[n,o,p…] = bias[o] + sum over c, k… of weight[o,c,k…] * x[n, group(o) + c, p*stride + k*dilation - pad …]
+//! ```
+
+use super::param::{FLOAT, FLOAT_VECTOR, Fallback, INT, INTS, STR};
+use super::{Call, OpError, OpSpec, Param, row};
+use crate::{Shape, TensorType};
+
+pub(super) static ROWS: &[OpSpec] = &[row(
+    "conv",
+    &[
+        Param::new("x", FLOAT),
+        Param::new("weight", FLOAT),
+        Param::constant("bias", FLOAT_VECTOR).like("weight").optional(),
+        Param::constant("strides", INTS).or(Fallback::Spatial { value: 1, per_axis: 1 }),
+        Param::constant("pad_type", STR).or(Fallback::Str("valid")),
+        Param::constant("pad", INTS).or(Fallback::Spatial { value: 0, per_axis: 2 }),
+        Param::constant("dilations", INTS).or(Fallback::Spatial { value: 1, per_axis: 1 }),
+        Param::constant("groups", INT).or(Fallback::Int(1)),
+    ],
+    infer,
+    "x (N,C,H,W), weight (O,C/groups,KH,KW), bias (O) -> (N,O,H',W'); likewise for one and three spatial axes",
+)];
+
+/// The numbers of a `conv`, each vector with one entry per spatial axis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Convolution {
+    /// Extents of the kernel.
+    pub kernel: Vec<usize>,
+    /// Steps between positions.
+    pub strides: Vec<usize>,
+    /// Steps between taps.
+    pub dilations: Vec<usize>,
+    /// Zeros before the first element.
+    pub pad_before: Vec<usize>,
+    /// Extents of the result.
+    pub out: Vec<usize>,
+    /// Into how many groups the channels are parted.
+    pub groups: usize,
+}
+
+impl Convolution {
+    /// The numbers of the convolution that `call` asks for.
+    ///
+    /// # Errors
+    /// [`OpError`] for numbers that make no convolution.
+    pub fn of(call: &Call) -> Result<Self, OpError> {
+        let (x, weight) = (call.shape("x"), call.shape("weight"));
+        if !(3..=5).contains(&x.len()) {
+            return Err(call.wrong_type("x", "(N,C,…) with one to three spatial axes"));
+        }
+        if weight.len() != x.len() {
+            return Err(call.wrong_type("weight", format!("rank {}, that of x {x}", x.len())));
+        }
+        let spatial = x.len() - 2;
+        let kernel = weight[2..].to_vec();
+        let strides = positive(call, "strides", spatial)?;
+        let dilations = positive(call, "dilations", spatial)?;
+        let groups = usize::try_from(call.int("groups")?).unwrap_or(0);
+        if groups == 0 || x[1] % groups != 0 || weight[0] % groups != 0 {
+            let expected = format!("a divisor of {} input and {} output channels", x[1], weight[0]);
+            return Err(call.wrong("groups", expected, call.int("groups")?));
+        }
+        if weight[1] != x[1] / groups {
+            let expected = format!("(O,{}…) for x {x} in {groups} groups", x[1] / groups);
+            return Err(call.wrong_type("weight", expected));
+        }
+        let (mut pad_before, mut out) = (Vec::new(), Vec::new());
+        for axis in 0..spatial {
+            let reach = reach(kernel[axis], dilations[axis]);
+            let reach = reach.ok_or_else(|| call.wrong("dilations", "a span that can be counted", "more"))?;
+            let (before, after) = pads(call, axis, x[axis + 2], reach, strides[axis])?;
+            let padded = before.checked_add(after).and_then(|pad| pad.checked_add(x[axis + 2]));
+            let steps = padded.and_then(|padded| padded.checked_sub(reach)).ok_or_else(|| {
+                call.wrong_type("weight", format!("a kernel that fits into the padded x {x}"))
+            })?;
+            pad_before.push(before);
+            out.push(steps / strides[axis] + 1);
+        }
+        Ok(Convolution { kernel, strides, dilations, pad_before, out, groups })
+    }
+}
+
+/// The span of a dilated kernel.
+fn reach(kernel: usize, dilation: usize) -> Option<usize> {
+    (kernel - 1).checked_mul(dilation)?.checked_add(1)
+}
+
+fn positive(call: &Call, name: &'static str, count: usize) -> Result<Vec<usize>, OpError> {
+    let ints = call.ints_of_len(name, count)?;
+    let sizes = ints.iter().map(|&v| usize::try_from(v).ok().filter(|&v| v > 0));
+    sizes.collect::<Option<_>>().ok_or_else(|| call.wrong(name, "positive numbers", format!("{ints:?}")))
+}
+
+/// Zeros before and after spatial axis `axis` of extent `extent`.
+fn pads(
+    call: &Call,
+    axis: usize,
+    extent: usize,
+    reach: usize,
+    stride: usize,
+) -> Result<(usize, usize), OpError> {
+    let same =
+        (extent.div_ceil(stride) - 1).saturating_mul(stride).saturating_add(reach).saturating_sub(extent);
+    match call.str("pad_type")? {
+        "valid" => Ok((0, 0)),
+        "same" => Ok((same / 2, same - same / 2)),
+        "same_lower" => Ok((same - same / 2, same / 2)),
+        "custom" => {
+            let pad = call.ints_of_len("pad", 2 * (call.shape("x").len() - 2))?;
+            match (usize::try_from(pad[2 * axis]), usize::try_from(pad[2 * axis + 1])) {
+                (Ok(before), Ok(after)) => Ok((before, after)),
+                _ => Err(call.wrong("pad", "no negative number", format!("{pad:?}"))),
+            }
+        }
+        other => Err(call.wrong("pad_type", "valid, same, same_lower or custom", other)),
+    }
+}
+
+fn infer(call: &Call) -> Result<Vec<TensorType>, OpError> {
+    let numbers = Convolution::of(call)?;
+    let (x, weight) = (call.shape("x"), call.shape("weight"));
+    if call.has("bias") && **call.shape("bias") != [weight[0]] {
+        return Err(call.wrong_type("bias", format!("({}), one per output channel", weight[0])));
+    }
+    if !call.is_constant("weight") && numbers.dilations.iter().any(|&d| d > 1) {
+        return Err(call.wrong("dilations", "1 when weight is computed", format!("{:?}", numbers.dilations)));
+    }
+    let mut shape = vec![x[0], weight[0]];
+    shape.extend(&numbers.out);
+    Ok(vec![TensorType::new(call.dtype("x"), Shape::new(shape))])
+}

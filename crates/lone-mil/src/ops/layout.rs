@@ -1,0 +1,87 @@
+//! Operations that rearrange axes and leave the values alone.
+
+use super::param::{INTS, TENSOR};
+use super::{Call, OpError, OpSpec, Param, row};
+use crate::{Shape, TensorType};
+
+pub(super) static ROWS: &[OpSpec] = &[
+    row(
+        "reshape",
+        &[Param::new("x", TENSOR), Param::constant("shape", INTS)],
+        infer_reshape,
+        "x (…) -> shape, in row-major order; one -1 takes what is left, a 0 keeps the axis of x in its place",
+    ),
+    row(
+        "transpose",
+        &[Param::new("x", TENSOR), Param::constant("perm", INTS)],
+        infer_transpose,
+        "x (…) -> axis i of the result is axis perm[i] of x",
+    ),
+    row(
+        "expand_dims",
+        &[Param::new("x", TENSOR), Param::constant("axes", INTS)],
+        infer_expand_dims,
+        "x (…) -> with axes of 1, counted in the result",
+    ),
+    row(
+        "squeeze",
+        &[Param::new("x", TENSOR), Param::constant("axes", INTS).optional()],
+        infer_squeeze,
+        "x (…) -> without those of axes (of all) that are 1",
+    ),
+];
+
+fn like_x(call: &Call, shape: impl Into<Shape>) -> Result<Vec<TensorType>, OpError> {
+    Ok(vec![TensorType::new(call.dtype("x"), shape)])
+}
+
+fn infer_reshape(call: &Call) -> Result<Vec<TensorType>, OpError> {
+    let (x, wanted) = (call.shape("x"), call.ints("shape")?);
+    let wrong = |expected: &str| call.wrong("shape", format!("{expected} for x {x}"), format!("{wanted:?}"));
+    let mut shape = Vec::with_capacity(wanted.len());
+    for (i, &dim) in wanted.iter().enumerate() {
+        shape.push(match dim {
+            0 if wanted.len() == x.len() => x[i],
+            -1 => 1,
+            1.. => usize::try_from(dim).map_err(|_| wrong("smaller dimensions"))?,
+            _ => return Err(wrong("dimensions of at least 1, or -1 once, or 0 when the rank stays")),
+        });
+    }
+    let elements = x.elements();
+    let known = Shape::new(shape.clone()).checked_elements();
+    let known = known.ok_or_else(|| wrong("as many elements"))?;
+    let mut rest = wanted.iter().enumerate().filter(|&(_, &dim)| dim == -1).map(|(i, _)| i);
+    match (rest.next(), rest.next()) {
+        (None, _) if known == elements => like_x(call, shape),
+        (Some(i), None) if elements.is_multiple_of(known) => {
+            shape[i] = elements / known;
+            like_x(call, shape)
+        }
+        _ => Err(wrong("as many elements")),
+    }
+}
+
+fn infer_transpose(call: &Call) -> Result<Vec<TensorType>, OpError> {
+    let x = call.shape("x");
+    let perm = call.axes("perm", x.len())?;
+    if perm.len() != x.len() {
+        return Err(call.wrong("perm", format!("every axis of x {x} once"), format!("{perm:?}")));
+    }
+    like_x(call, perm.iter().map(|&axis| x[axis]).collect::<Vec<_>>())
+}
+
+fn infer_expand_dims(call: &Call) -> Result<Vec<TensorType>, OpError> {
+    let x = call.shape("x");
+    let rank = x.len() + call.ints("axes")?.len();
+    let axes = call.axes("axes", rank)?;
+    let mut dims = x.iter().copied();
+    let dim = |axis| if axes.contains(&axis) { Some(1) } else { dims.next() };
+    like_x(call, (0..rank).filter_map(dim).collect::<Vec<_>>())
+}
+
+fn infer_squeeze(call: &Call) -> Result<Vec<TensorType>, OpError> {
+    let x = call.shape("x");
+    let axes = call.axes("axes", x.len())?;
+    let kept = |&axis: &usize| x[axis] != 1 || !axes.contains(&axis);
+    like_x(call, (0..x.len()).filter(kept).map(|axis| x[axis]).collect::<Vec<_>>())
+}

@@ -1,0 +1,181 @@
+//! Regions of tensors: cutting them out and replacing them. Bounds follow Python's slices.
+
+use super::param::{BOOLS, INTS, TENSOR};
+use super::{Call, OpError, OpSpec, Param, row};
+use crate::{Shape, TensorType};
+
+const SLICE: [Param; 6] = [
+    Param::new("begin", INTS),
+    Param::new("end", INTS),
+    Param::constant("stride", INTS).optional(),
+    Param::constant("begin_mask", BOOLS).optional(),
+    Param::constant("end_mask", BOOLS).optional(),
+    Param::constant("squeeze_mask", BOOLS).optional(),
+];
+
+pub(super) static ROWS: &[OpSpec] = &[
+    row(
+        "slice_by_index",
+        &[
+            Param::new("x", TENSOR),
+            Param::constant("begin", INTS),
+            Param::constant("end", INTS),
+            SLICE[2],
+            SLICE[3],
+            SLICE[4],
+            SLICE[5],
+        ],
+        infer_by_index,
+        "x -> x[begin:end:stride] on each axis; a mask ignores its bound, squeeze_mask takes begin and drops the axis",
+    ),
+    row(
+        "slice_by_size",
+        &[Param::new("x", TENSOR), Param::new("begin", INTS), Param::constant("size", INTS)],
+        infer_by_size,
+        "x -> size[i] elements of axis i from begin[i] on; a size of -1 takes the rest",
+    ),
+    OpSpec {
+        since: super::Opset::CoreML8,
+        ..row(
+            "slice_update",
+            &[
+                Param::new("x", TENSOR),
+                Param::new("update", TENSOR).like("x"),
+                SLICE[0],
+                SLICE[1],
+                SLICE[2],
+                SLICE[3],
+                SLICE[4],
+                SLICE[5],
+            ],
+            infer_update,
+            "x -> x with x[begin:end:stride] replaced by update",
+        )
+    },
+];
+
+/// What a slice takes of one axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// The first element.
+    pub start: usize,
+    /// From one element to the next; not 0, and below it where the order is reversed.
+    pub step: i64,
+    /// How many elements.
+    pub len: usize,
+    /// The axis is dropped from the result.
+    pub squeezed: bool,
+}
+
+impl Range {
+    /// `len` elements from `start` on.
+    pub(super) fn run(start: usize, len: usize) -> Self {
+        Range { start, step: 1, len, squeezed: false }
+    }
+
+    /// Python's `begin:end:step` on an axis of `extent`; `None` stands for a bound left out.
+    fn python(extent: usize, begin: Option<i64>, end: Option<i64>, step: i64) -> Self {
+        let extent = extent as i64;
+        // A step down may stop before the first element, a step up after the last.
+        let (low, high) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
+        let bound = |bound: i64| (if bound < 0 { bound + extent } else { bound }).clamp(low, high);
+        let (first, last) = if step > 0 { (low, high) } else { (high, low) };
+        let (begin, end) = (begin.map_or(first, bound), end.map_or(last, bound));
+        let span = if step > 0 { end - begin } else { begin - end };
+        let len = if span > 0 { (span as u64).div_ceil(step.unsigned_abs()) as usize } else { 0 };
+        Range { start: usize::try_from(begin).unwrap_or(0), step, len, squeezed: false }
+    }
+}
+
+/// What a `slice_by_index`, or a `slice_update` with constant bounds, takes of each axis of `x`.
+///
+/// # Errors
+/// [`OpError`] for bounds that are computed, or that are not one per axis.
+pub fn slice_ranges(call: &Call) -> Result<Vec<Range>, OpError> {
+    let rank = call.shape("x").len();
+    ranges(call, &call.ints_of_len("begin", rank)?, &call.ints_of_len("end", rank)?)
+}
+
+/// The same for bounds `begin` and `end`, one per axis of `x`.
+pub(super) fn ranges(call: &Call, begin: &[i64], end: &[i64]) -> Result<Vec<Range>, OpError> {
+    let x = call.shape("x");
+    let flags = |name| -> Result<Vec<bool>, OpError> {
+        match call.has(name) {
+            true => Ok(call.ints_of_len(name, x.len())?.iter().map(|&flag| flag != 0).collect()),
+            false => Ok(vec![false; x.len()]),
+        }
+    };
+    let stride = if call.has("stride") { call.ints_of_len("stride", x.len())? } else { vec![1; x.len()] };
+    let (begin_mask, end_mask, squeeze) = (flags("begin_mask")?, flags("end_mask")?, flags("squeeze_mask")?);
+    let range = |axis: usize| {
+        if stride[axis] == 0 {
+            return Err(call.wrong("stride", "no 0", format!("{stride:?}")));
+        }
+        let from = (!begin_mask[axis]).then_some(begin[axis]);
+        if !squeeze[axis] {
+            let to = (!end_mask[axis]).then_some(end[axis]);
+            return Ok(Range::python(x[axis], from, to, stride[axis]));
+        }
+        let start = call.normal_axis("begin", from.unwrap_or(0), x[axis])?;
+        Ok(Range { squeezed: true, ..Range::run(start, 1) })
+    };
+    (0..x.len()).map(range).collect()
+}
+
+fn shape_of(ranges: &[Range]) -> Shape {
+    ranges.iter().filter(|range| !range.squeezed).map(|range| range.len).collect::<Vec<_>>().into()
+}
+
+fn infer_by_index(call: &Call) -> Result<Vec<TensorType>, OpError> {
+    let shape = shape_of(&slice_ranges(call)?);
+    if shape.contains(&0) {
+        let bounds = format!("{:?} to {:?}, which leaves {shape}", call.ints("begin")?, call.ints("end")?);
+        return Err(call.wrong(
+            "end",
+            format!("bounds that take something of x {}", call.shape("x")),
+            bounds,
+        ));
+    }
+    Ok(vec![TensorType::new(call.dtype("x"), shape)])
+}
+
+/// The sizes that `slice_by_size` takes, known but where -1 meets a computed `begin`.
+fn infer_by_size(call: &Call) -> Result<Vec<TensorType>, OpError> {
+    let x = call.shape("x");
+    let sizes = call.ints_of_len("size", x.len())?;
+    if **call.shape("begin") != [x.len()] {
+        return Err(call.wrong_type("begin", format!("({}), one per axis of x {x}", x.len())));
+    }
+    let begin = if call.is_constant("begin") { Some(call.ints("begin")?) } else { None };
+    let mut shape = Vec::with_capacity(x.len());
+    for (axis, &size) in sizes.iter().enumerate() {
+        let start =
+            begin.as_ref().map(|begin| call.normal_axis("begin", begin[axis], x[axis])).transpose()?;
+        let left = start.map_or(x[axis], |start| x[axis] - start);
+        shape.push(match usize::try_from(size) {
+            Ok(size) if size > 0 && size <= left => size,
+            Err(_) if size == -1 && start.is_some() => left,
+            _ => {
+                return Err(call.wrong("size", format!("at most {left} on axis {axis} of x {x}"), size));
+            }
+        });
+    }
+    Ok(vec![TensorType::new(call.dtype("x"), shape)])
+}
+
+fn infer_update(call: &Call) -> Result<Vec<TensorType>, OpError> {
+    let (x, update) = (call.ty("x"), call.shape("update"));
+    for name in ["begin", "end"] {
+        if **call.shape(name) != [x.shape.len()] {
+            let expected = format!("({}), one per axis of x {}", x.shape.len(), x.shape);
+            return Err(call.wrong_type(name, expected));
+        }
+    }
+    if call.is_constant("begin") && call.is_constant("end") {
+        let region = shape_of(&slice_ranges(call)?);
+        if region != *update {
+            return Err(call.wrong_type("update", format!("{region}, the region of x {}", x.shape)));
+        }
+    }
+    Ok(vec![x.clone()])
+}
