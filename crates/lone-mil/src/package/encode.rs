@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::proto::mil::{Argument, Binding, BindingKind, Block, NamedValueType, Operation};
+use crate::identifier::is_identifier;
+use crate::ops::{Binding, Opset};
+use crate::proto::mil::{Argument, BindingKind, Block, NamedValueType, Operation};
 use crate::proto::{mil, model};
-use crate::{Arg, Function, Literal, Op, Payload, Program, TensorType, ValueId};
+use crate::{Arg, Function, Literal, Op, Payload, Program, ValueId};
 
 use super::description::{Features, version_needed};
 use super::error::Fault;
 use super::literal::encode_literal;
 use super::types::encode_value_type;
-use super::{FUNCTIONS_SINCE, Metadata, OPSETS, opset_version};
+use super::{FUNCTIONS_SINCE, Metadata};
 
 /// The only function of a model in the form that came before there could be several.
 pub(super) const LONE_FUNCTION: &str = "main";
@@ -44,8 +46,10 @@ pub(super) fn encode_model(program: &Program, metadata: &Metadata) -> Result<mod
 /// The lowest version that can say all of `program`. An older opset keeps its older version, which only a lone
 /// `main` can have: readers choose the meaning of operations by the version.
 fn specification_version(program: &Program) -> i32 {
-    let needed =
-        |function: &Function| opset_version(&function.opset).unwrap_or(1).max(version_needed(function));
+    let needed = |function: &Function| {
+        let opset = Opset::from_name(&function.opset).map_or(1, Opset::specification_version);
+        opset.max(version_needed(function))
+    };
     let version = program.functions.iter().map(needed).max().unwrap_or(1);
     match &program.functions[..] {
         [function] if function.name == LONE_FUNCTION => version,
@@ -73,10 +77,8 @@ fn describe_all(program: &Program, features: Vec<Features>) -> model::ModelDescr
 }
 
 fn encode_function(function: &Function) -> Result<mil::Function, Fault> {
-    if opset_version(&function.opset).is_none() {
-        let expected = OPSETS.map(|(name, _)| name).join(", ");
-        return Err(Fault::new("opset", expected, format_args!("`{}`", function.opset)));
-    }
+    check_identifier(&function.name)?;
+    find_opset(&function.opset)?;
     let mut names = BTreeSet::new();
     for value in &function.values {
         check_identifier(&value.name)?;
@@ -112,8 +114,8 @@ fn named_type(function: &Function, id: ValueId) -> NamedValueType {
 
 fn encode_op(function: &Function, op: &Op) -> Result<Operation, Fault> {
     let mut inputs = BTreeMap::new();
-    let mut attributes = BTreeMap::from([("name".to_owned(), encode_literal(&string(&op.name))?)]);
-    let in_attributes = holds_attributes(op.spec.name, &function.opset);
+    let mut attributes = BTreeMap::from([("name".to_owned(), encode_literal(&Literal::string(&op.name))?)]);
+    let in_attributes = op.spec.binding == Binding::Attributes;
     for (param, arg) in op.spec.params.iter().zip(&op.args) {
         let Some(arg) = arg else { continue };
         let within = |fault: Fault| fault.within(format_args!("parameter `{}`", param.name));
@@ -132,51 +134,31 @@ fn encode_op(function: &Function, op: &Op) -> Result<Operation, Fault> {
     Ok(Operation { r#type: op.spec.name.into(), inputs, outputs, blocks: Vec::new(), attributes })
 }
 
-/// Whether the parameters of an operation are attributes: a `const`, and the `constexpr_*` that came before iOS 18.
-fn holds_attributes(op: &str, opset: &str) -> bool {
-    let since_18 = ["constexpr_lut_to_dense", "constexpr_blockwise_shift_scale"].contains(&op)
-        && opset_version(opset).is_some_and(|version| version >= FUNCTIONS_SINCE);
-    op == "const" || (is_constexpr(op) && !since_18)
-}
-
-pub(super) fn is_constexpr(op: &str) -> bool {
-    op.starts_with("constexpr_")
-}
-
-fn encode_bindings(function: &Function, op: &Op, arg: &Arg) -> Result<Vec<Binding>, Fault> {
-    let name = |id: &ValueId| Binding { kind: Some(BindingKind::Name(function.value(*id).name.clone())) };
+fn encode_bindings(function: &Function, op: &Op, arg: &Arg) -> Result<Vec<mil::Binding>, Fault> {
+    let name =
+        |id: &ValueId| mil::Binding { kind: Some(BindingKind::Name(function.value(*id).name.clone())) };
     Ok(match arg {
         Arg::Value(id) => vec![name(id)],
         Arg::Values(ids) => ids.iter().map(name).collect(),
-        Arg::Literal(Literal { payload: Payload::Blob(_), .. }) if !is_constexpr(op.spec.name) => {
+        Arg::Literal(Literal { payload: Payload::Blob(_), .. }) if op.spec.binding == Binding::Named => {
             return Err(Fault::new("value", "a const operation for a blob", "the blob in place"));
         }
-        Arg::Literal(literal) => vec![Binding { kind: Some(BindingKind::Value(encode_literal(literal)?)) }],
+        Arg::Literal(literal) => {
+            vec![mil::Binding { kind: Some(BindingKind::Value(encode_literal(literal)?)) }]
+        }
     })
 }
 
-fn string(text: &str) -> Literal {
-    let payload = Payload::Strings([text.to_owned()].into());
-    Literal { ty: TensorType::scalar(crate::DType::String), payload }
-}
-
-/// Words that mean something in the textual form that Core ML compiles a program to.
-const RESERVED: [&str; 24] = [
-    "any", "bf16", "bool", "dict", "false", "fp16", "fp32", "fp64", "func", "int16", "int32", "int64",
-    "int8", "list", "program", "state", "string", "tensor", "true", "tuple", "uint16", "uint32", "uint64",
-    "uint8",
-];
-
-/// Checks the name of a value.
+/// Checks the name of a value or a function.
 pub(super) fn check_identifier(name: &str) -> Result<(), Fault> {
-    let letters = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'@');
-    let start = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
-    if letters && start && !RESERVED.contains(&name) {
+    if is_identifier(name) {
         return Ok(());
     }
-    Err(Fault::new(
-        "name",
-        "letters, digits and _, not a digit first, not a word of MIL",
-        format_args!("`{name}`"),
-    ))
+    let expected = "letters, digits and _, not a digit first, not a word of MIL";
+    Err(Fault::new("name", expected, format_args!("`{name}`")))
+}
+
+/// The opset of that name.
+pub(super) fn find_opset(name: &str) -> Result<Opset, Fault> {
+    Opset::from_name(name).ok_or_else(|| Fault::new("opset", "CoreML5 to CoreML9", format_args!("`{name}`")))
 }

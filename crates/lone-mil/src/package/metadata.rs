@@ -26,4 +26,14 @@ impl Metadata {
             user_defined: self.user_defined.clone(),
         })
     }
+
+    pub(super) fn decode(message: &model::Metadata) -> Self {
+        Metadata {
+            short_description: message.short_description.clone(),
+            version: message.version_string.clone(),
+            author: message.author.clone(),
+            license: message.license.clone(),
+            user_defined: message.user_defined.clone(),
+        }
+    }
 }

@@ -9,17 +9,20 @@
 //! Writing puts the manifest last, so a package that was not finished is not one. Equal programs become equal
 //! bytes: nothing in a package depends on time or chance.
 
+mod decode;
 mod description;
 mod encode;
 mod error;
 mod literal;
 mod manifest;
 mod metadata;
+mod reader;
 mod types;
 mod writer;
 
 pub use error::PackageError;
 pub use metadata::Metadata;
+pub use reader::Package;
 pub use writer::PackageWriter;
 
 /// The model's place under `Data/`.
@@ -31,13 +34,8 @@ const WEIGHTS_FILE: &str = "weight.bin";
 /// What programs call that file.
 const WEIGHTS_REFERENCE: &str = "@model_path/weights/weight.bin";
 
-/// Opsets and the specification versions that brought them.
-const OPSETS: [(&str, i32); 5] =
-    [("CoreML5", 6), ("CoreML6", 7), ("CoreML7", 8), ("CoreML8", 9), ("CoreML9", 10)];
 /// The first specification version with several functions, states and sub-byte types.
 const FUNCTIONS_SINCE: i32 = 9;
 
-/// The specification version that brought `opset`.
-fn opset_version(opset: &str) -> Option<i32> {
-    OPSETS.iter().find(|row| row.0 == opset).map(|row| row.1)
-}
+#[cfg(test)]
+mod tests;

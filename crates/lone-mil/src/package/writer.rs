@@ -79,25 +79,16 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), PackageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::{self, Opset};
-    use crate::{Arg, BlobWriter, DType, Def, Function, Op, TensorType, Value, ValueId};
+    use crate::{BlobWriter, DType, Function, FunctionBuilder, TensorType};
 
     /// `y = silu(x)`, fp16 `(1,4)`.
     fn silu(function: &str, opset: &str) -> Function {
-        let value = |name: &str, def| Value { name: name.into(), ty: TensorType::f16([1, 4]).into(), def };
-        Function {
-            name: function.into(),
-            opset: opset.into(),
-            values: vec![value("x", Def::Input(0)), value("y", Def::Op { op: 0, output: 0 })],
-            ops: vec![Op {
-                spec: ops::find("silu", Opset::CoreML8).unwrap(),
-                name: "y".into(),
-                args: vec![Some(Arg::Value(ValueId(0)))],
-                outputs: vec![ValueId(1)],
-            }],
-            inputs: vec![ValueId(0)],
-            outputs: vec![ValueId(1)],
-        }
+        let mut b = FunctionBuilder::new(function);
+        let x = b.input("x", TensorType::f16([1, 4])).unwrap();
+        let y = b.silu(x).unwrap();
+        let y = b.name(y, "y").unwrap();
+        b.output(y).unwrap();
+        Function { opset: opset.into(), ..b.finish().unwrap() }
     }
 
     fn model(functions: &[Function]) -> crate::proto::model::Model {
@@ -164,7 +155,7 @@ mod tests {
         let twice = refusal(|program| program.functions.push(program.functions[0].clone()));
         assert_eq!(twice, "m: functions: expected names of their own, found one name twice");
         let opset = refusal(|program| program.functions[0].opset = "CoreML4".into());
-        assert!(opset.starts_with("m: function `a`: opset: expected CoreML5, "), "{opset}");
+        assert!(opset.starts_with("m: function `a`: opset: expected CoreML5 to CoreML9, "), "{opset}");
         let taken = refusal(|program| program.functions[0].values[1].name = "x".into());
         assert_eq!(taken, "m: function `a`: values: expected names of their own, found `x` twice");
         let word = refusal(|program| program.functions[0].values[1].name = "state".into());
@@ -173,7 +164,7 @@ mod tests {
             program.functions[0].values[0].ty = TensorType::new(DType::I16, [1]).into();
         });
         assert!(
-            int16.starts_with("m: function `a`: input `x`: type of a feature: expected fp16, "),
+            int16.starts_with("m: function `a`: inputs: `x`: type of a feature: expected fp16, "),
             "{int16}"
         );
     }

@@ -1,0 +1,131 @@
+//! Opens a package and checks all of it: manifest, blobs, messages, description, and every operation.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+
+use crate::proto::model;
+use crate::{Arg, BlobError, BlobFile, Function, Literal, Payload, Program};
+
+use super::decode::decode_model;
+use super::encode::op_place;
+use super::manifest::Manifest;
+use super::{Metadata, PackageError, WEIGHTS_FILE};
+
+/// A model file larger than this is refused unread. Programs are a few megabytes: their weights lie elsewhere.
+const MAX_MODEL_BYTES: u64 = 1 << 28;
+/// Where a program's blobs are, seen from the folder of its model file.
+const WEIGHTS_FOLDER: &str = "weights";
+
+/// A package that has been read: a program that is known to be good, and its weights, mapped.
+#[derive(Debug)]
+pub struct Package {
+    /// The program. Its blobs are all in `blobs`, with the types it says.
+    pub program: Program,
+    /// `weight.bin`; empty if the package has none.
+    pub blobs: BlobFile,
+    /// What it says of itself.
+    pub metadata: Metadata,
+}
+
+impl Package {
+    /// Opens the `.mlpackage` directory `root`.
+    ///
+    /// # Errors
+    /// [`PackageError`], naming the file and the place in it that is damaged, contradictory or not supported.
+    pub fn open(root: &Path) -> Result<Self, PackageError> {
+        let manifest = Manifest::open(root)?;
+        let model_path = root.join("Data").join(manifest.model_path());
+        let model = read(&model_path)?;
+        let (program, metadata) = decode(&model_path, &model)?;
+
+        let folder = model_path.with_file_name(WEIGHTS_FOLDER);
+        let listed = manifest.weights_path().map(|item| root.join("Data").join(item));
+        let path = folder.join(WEIGHTS_FILE);
+        let blobs = if path.exists() || first_blob(&program).is_some() {
+            if listed.as_ref() != Some(&folder) {
+                return Err(manifest.no_weights(root, &folder));
+            }
+            BlobFile::open(path)?
+        } else {
+            BlobFile::empty(path)
+        };
+        check_blobs(&model_path, &program, &blobs)?;
+        Ok(Package { program, blobs, metadata })
+    }
+
+    /// The same from the bytes of a model file and of a `weight.bin`; `name` is what errors call them.
+    ///
+    /// # Errors
+    /// As [`Package::open`].
+    pub fn from_bytes(name: impl Into<PathBuf>, model: &[u8], weights: &[u8]) -> Result<Self, PackageError> {
+        let name = name.into();
+        let (program, metadata) = decode(&name, model)?;
+        let blobs = BlobFile::from_bytes(name.clone(), weights)?;
+        check_blobs(&name, &program, &blobs)?;
+        Ok(Package { program, blobs, metadata })
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, PackageError> {
+    let io = |source| PackageError::Io { action: "read", path: path.into(), source };
+    if !path.metadata().map_err(io)?.is_file() {
+        let found = "something else".into();
+        return Err(PackageError::Model {
+            path: path.into(),
+            place: "model".into(),
+            expected: "a file".into(),
+            found,
+        });
+    }
+    let mut bytes = Vec::new();
+    File::open(path).map_err(io)?.take(MAX_MODEL_BYTES + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > MAX_MODEL_BYTES {
+        let (expected, found) = (format!("at most {MAX_MODEL_BYTES} bytes"), "more".into());
+        return Err(PackageError::Model { path: path.into(), place: "size".into(), expected, found });
+    }
+    Ok(bytes)
+}
+
+fn decode(path: &Path, bytes: &[u8]) -> Result<(Program, Metadata), PackageError> {
+    let model =
+        model::Model::decode(bytes).map_err(|source| PackageError::Protobuf { path: path.into(), source })?;
+    decode_model(&model).map_err(|fault| fault.of(path))
+}
+
+/// Every literal that lies in a blob, with the place it is used.
+fn blob_literals(program: &Program) -> impl Iterator<Item = (&Function, usize, u64, &Literal)> {
+    program.functions.iter().flat_map(|function| {
+        let args = function
+            .ops
+            .iter()
+            .enumerate()
+            .flat_map(|(index, op)| op.args.iter().map(move |arg| (index, arg)));
+        args.filter_map(move |(index, arg)| match arg {
+            Some(Arg::Literal(literal @ Literal { payload: Payload::Blob(offset), .. })) => {
+                Some((function, index, *offset, literal))
+            }
+            _ => None,
+        })
+    })
+}
+
+fn first_blob(program: &Program) -> Option<u64> {
+    blob_literals(program).next().map(|(_, _, offset, _)| offset)
+}
+
+/// Checks that every blob the program names is there and holds what the program says.
+pub(super) fn check_blobs(path: &Path, program: &Program, blobs: &BlobFile) -> Result<(), PackageError> {
+    for (function, index, offset, literal) in blob_literals(program) {
+        blobs.data(offset, &literal.ty).map_err(|source| wrong_blob(path, function, index, source))?;
+    }
+    Ok(())
+}
+
+fn wrong_blob(path: &Path, function: &Function, index: usize, source: BlobError) -> PackageError {
+    let op = &function.ops[index];
+    let place = format!("function `{}`: {}", function.name, op_place(index, op.spec.name, &op.name));
+    PackageError::Weight { path: path.into(), place, source: Box::new(source) }
+}
