@@ -20,6 +20,7 @@ pub mod package;
 pub mod program;
 mod proto;
 pub mod tensor_type;
+pub mod verify;
 
 pub use backend::{Backend, BackendError, Keep, LoadOptions, Model, Port, Signature, TensorMut, TensorRef};
 pub use blob::{BlobError, BlobFile, BlobLayout, BlobRef, BlobSink, BlobWriter};
@@ -28,3 +29,4 @@ pub use dtype::DType;
 pub use mapped::Mapped;
 pub use program::{Arg, Def, Function, Literal, Op, Payload, Program, Value, ValueId};
 pub use tensor_type::{Shape, TensorType, ValueType};
+pub use verify::{VerifyError, verify, verify_function};
