@@ -1,15 +1,20 @@
 //! Liquid AI's LFM2, LFM2.5 and LFM3 text models, as files on disk describe them.
 //!
 //! [`Config`] is config.json read and validated once; [`Checkpoint`] the weights behind it, mapped and never copied.
-//! Nothing here knows Core ML.
+//! [`Reference`] is the f32 forward pass over it, the truth that faster backends are measured against. Nothing here
+//! knows Core ML.
 //!
 //! Letters used throughout: D hidden size, F feed-forward width, H query heads, G key/value heads, d head dimension,
 //! K convolution taps, V vocabulary, T tokens. Linear weights are stored `(out, in)`.
 
 pub mod checkpoint;
 pub mod config;
+pub mod reference;
+pub mod rope;
 mod warning;
 
 pub use checkpoint::{Checkpoint, CheckpointError, Tensor};
 pub use config::{Arch, Config, ConfigError, LayerKind};
+pub use reference::{Reference, ReferenceError, Stage};
+pub use rope::{Rope, RopeTables};
 pub use warning::Warning;

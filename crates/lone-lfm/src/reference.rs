@@ -1,0 +1,172 @@
+//! The model, in f32 and in the paper's order: what every faster implementation is compared with.
+//!
+//! A whole sequence goes through at once, layer by layer. Weights are decoded from the mapping a block of rows at a
+//! time, so memory holds activations and one such block per thread. Every hidden state can be observed.
+//!
+//! Activations are `(T, C)`, row-major: one row of C channels for each token.
+
+mod attention;
+mod linear;
+mod norm;
+mod short_conv;
+
+use crate::checkpoint::{LayerTensors, Operator};
+use crate::{Checkpoint, Config, LayerKind, Tensor};
+use linear::Linear;
+
+/// A place in the network whose hidden state can be observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The embeddings of the tokens.
+    Embeddings,
+    /// The residual stream behind this layer.
+    Layer(usize),
+    /// The last layer's output after the final norm: what the head reads.
+    Final,
+}
+
+/// Input that the model cannot take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ReferenceError {
+    /// A token that the embedding table has no row for.
+    #[error("token {token} at position {position} is outside the vocabulary of {vocab_size}")]
+    TokenOutsideVocabulary {
+        /// The token.
+        token: u32,
+        /// Its position.
+        position: usize,
+        /// V.
+        vocab_size: usize,
+    },
+}
+
+/// Rows of logits made at a time; at V = 128 000 they take 32 MB.
+const LOGIT_ROWS: usize = 64;
+
+/// The f32 forward pass over a checkpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct Reference<'a> {
+    checkpoint: &'a Checkpoint,
+    threads: usize,
+}
+
+impl<'a> Reference<'a> {
+    /// A forward pass that uses every core.
+    pub fn new(checkpoint: &'a Checkpoint) -> Reference<'a> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Reference { checkpoint, threads }
+    }
+
+    /// The same with `threads` threads, at least one.
+    #[must_use]
+    pub fn with_threads(self, threads: usize) -> Reference<'a> {
+        Reference { threads: threads.max(1), ..self }
+    }
+
+    /// Runs `tokens` from position 0 on. `observe` sees every stage, `(T, D)`, in order; the result is that of
+    /// [`Stage::Final`].
+    ///
+    /// # Errors
+    /// [`ReferenceError::TokenOutsideVocabulary`].
+    pub fn hidden(
+        &self,
+        tokens: &[u32],
+        mut observe: impl FnMut(Stage, &[f32]),
+    ) -> Result<Vec<f32>, ReferenceError> {
+        let config = self.checkpoint.config();
+        let mut x = self.embed(tokens)?;
+        observe(Stage::Embeddings, &x);
+        for (layer, &kind) in config.layers.iter().enumerate() {
+            let block = Block { config, kind, tensors: self.checkpoint.layer(layer), linear: self.linear() };
+            block.forward(&mut x);
+            observe(Stage::Layer(layer), &x);
+        }
+        norm::rms_norm(&mut x, self.checkpoint.final_norm(), config.norm_eps);
+        observe(Stage::Final, &x);
+        Ok(x)
+    }
+
+    /// Logits of rows of [`Stage::Final`], `(rows, D)`: `each` gets the number of the row and its V logits.
+    ///
+    /// # Panics
+    /// If `hidden` is not made of whole rows.
+    pub fn logits(&self, hidden: &[f32], mut each: impl FnMut(usize, &[f32])) {
+        let config = self.checkpoint.config();
+        assert!(hidden.len().is_multiple_of(config.hidden_size), "hidden states are rows of D");
+        for (group, rows) in hidden.chunks(LOGIT_ROWS * config.hidden_size).enumerate() {
+            let logits = self.linear().apply(rows, self.checkpoint.head(), None);
+            for (row, logits) in logits.chunks_exact(config.vocab_size).enumerate() {
+                each(group * LOGIT_ROWS + row, logits);
+            }
+        }
+    }
+
+    fn linear(&self) -> Linear {
+        Linear { threads: self.threads }
+    }
+
+    fn embed(&self, tokens: &[u32]) -> Result<Vec<f32>, ReferenceError> {
+        let (table, width) = (self.checkpoint.embed(), self.checkpoint.config().hidden_size);
+        let mut x = vec![0.0; tokens.len() * width];
+        for (position, (&token, row)) in tokens.iter().zip(x.chunks_exact_mut(width)).enumerate() {
+            let (index, vocab_size) = (token as usize, table.rows());
+            if index >= vocab_size {
+                return Err(ReferenceError::TokenOutsideVocabulary { token, position, vocab_size });
+            }
+            table.read_rows_f32(index..index + 1, row);
+        }
+        Ok(x)
+    }
+}
+
+/// One layer.
+struct Block<'a> {
+    config: &'a Config,
+    kind: LayerKind,
+    tensors: LayerTensors<Tensor<'a>>,
+    linear: Linear,
+}
+
+impl Block<'_> {
+    /// `x` is `(T, D)`.
+    fn forward(&self, x: &mut [f32]) {
+        let tensors = &self.tensors;
+        let mut y = self.normed(x, tensors.operator_norm);
+        y = match &tensors.operator {
+            Operator::Conv(conv) => short_conv::forward(self.config, conv, self.linear, &y),
+            Operator::Attention(attention) => {
+                attention::forward(self.config, self.kind, attention, self.linear, &y)
+            }
+        };
+        self.add(x, y, tensors.post_operator_norm);
+
+        let normed = self.normed(x, tensors.ffn_norm);
+        self.add(x, self.feed_forward(&normed), tensors.post_ffn_norm);
+    }
+
+    fn normed(&self, x: &[f32], weight: Tensor<'_>) -> Vec<f32> {
+        let mut y = x.to_vec();
+        norm::rms_norm(&mut y, weight, self.config.norm_eps);
+        y
+    }
+
+    /// `x += y`, or `x += norm(y)` with sandwich norms.
+    fn add(&self, x: &mut [f32], mut y: Vec<f32>, post_norm: Option<Tensor<'_>>) {
+        if let Some(weight) = post_norm {
+            norm::rms_norm(&mut y, weight, self.config.norm_eps);
+        }
+        x.iter_mut().zip(&y).for_each(|(x, y)| *x += y);
+    }
+
+    /// SwiGLU: `w2(silu(w1(x)) * w3(x))`.
+    fn feed_forward(&self, x: &[f32]) -> Vec<f32> {
+        let mut gate = self.linear.apply(x, self.tensors.w1, None);
+        let up = self.linear.apply(x, self.tensors.w3, None);
+        gate.iter_mut().zip(&up).for_each(|(gate, up)| *gate = *gate * sigmoid(*gate) * up);
+        self.linear.apply(&gate, self.tensors.w2, None)
+    }
+}
+
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
+}
