@@ -132,19 +132,21 @@ impl<'a> Tensor<'a> {
     /// If `rows` reaches beyond the tensor or `out` is not `rows.len() * row_len` long.
     pub fn read_rows_f16(&self, rows: Range<usize>, scale: f32, out: &mut [f16]) {
         assert_eq!(out.len(), rows.len() * self.row_len(), "output of rows {rows:?} of `{}`", self.name);
-        let bytes = self.row_bytes(rows);
-        if self.dtype == Dtype::F16 && scale == 1.0 {
-            for (out, element) in out.iter_mut().zip(bytes.chunks_exact(2)) {
-                *out = f16::from_le_bytes([element[0], element[1]]);
-            }
-            return;
+        round(self.dtype, self.row_bytes(rows), scale, out);
+    }
+
+    /// The same for a part of every row: `out` is `(rows, columns)`.
+    ///
+    /// # Panics
+    /// If `rows` or `columns` reach beyond the tensor or `out` is not `rows.len() * columns.len()` long.
+    pub fn read_columns_f16(&self, rows: Range<usize>, columns: Range<usize>, scale: f32, out: &mut [f16]) {
+        assert_eq!(out.len(), rows.len() * columns.len(), "output of rows {rows:?} of `{}`", self.name);
+        if columns == (0..self.row_len()) {
+            return self.read_rows_f16(rows, scale, out);
         }
-        let mut block = [0.0; BLOCK];
-        for (out, bytes) in out.chunks_mut(BLOCK).zip(bytes.chunks(BLOCK * self.dtype.bytes())) {
-            let block = &mut block[..out.len()];
-            decode(self.dtype, bytes, block);
-            block.iter_mut().for_each(|element| *element *= scale);
-            out.convert_from_f32_slice(block);
+        let bytes = columns.start * self.dtype.bytes()..columns.end * self.dtype.bytes();
+        for (row, out) in rows.zip(out.chunks_mut(columns.len().max(1))) {
+            round(self.dtype, &self.row_bytes(row..row + 1)[bytes.clone()], scale, out);
         }
     }
 
@@ -231,6 +233,23 @@ fn decode(dtype: Dtype, bytes: &[u8], out: &mut [f32]) {
                 halves.convert_to_f32_slice(out);
             }
         }
+    }
+}
+
+/// Little-endian elements, times `scale`, to the nearest f16.
+fn round(dtype: Dtype, bytes: &[u8], scale: f32, out: &mut [f16]) {
+    if dtype == Dtype::F16 && scale == 1.0 {
+        for (out, element) in out.iter_mut().zip(bytes.chunks_exact(2)) {
+            *out = f16::from_le_bytes([element[0], element[1]]);
+        }
+        return;
+    }
+    let mut block = [0.0; BLOCK];
+    for (out, bytes) in out.chunks_mut(BLOCK).zip(bytes.chunks(BLOCK * dtype.bytes())) {
+        let block = &mut block[..out.len()];
+        decode(dtype, bytes, block);
+        block.iter_mut().for_each(|element| *element *= scale);
+        out.convert_from_f32_slice(block);
     }
 }
 

@@ -249,6 +249,12 @@ proptest! {
                 tensor.read_rows_f32(rows.clone(), &mut f32s[elements.clone()]);
                 tensor.read_rows_f16(rows, scale, &mut f16s[elements]);
             }
+            for columns in [0..cut, cut..100] {
+                let mut part = vec![f16::ZERO; 60 * columns.len()];
+                tensor.read_columns_f16(0..60, columns.clone(), scale, &mut part);
+                let expected = f16s.chunks(100).flat_map(|row| &row[columns.clone()]);
+                assert!(part.iter().map(|half| half.to_bits()).eq(expected.map(|half| half.to_bits())));
+            }
             for (index, &element) in decoded.iter().enumerate() {
                 let rounded = f16::from_f32(element * scale);
                 assert!(f32s[index] == element || (f32s[index].is_nan() && element.is_nan()));
