@@ -53,6 +53,9 @@ fn infer_concat(call: &Call) -> Result<Vec<TensorType>, OpError> {
     Ok(vec![TensorType::new(first.dtype, shape)])
 }
 
+/// More parts than any program has; a foreign one may not make us hold a number of its choice.
+const MAX_PARTS: usize = 1 << 16;
+
 /// The extents of the parts of a `split` along its axis.
 ///
 /// # Errors
@@ -74,8 +77,10 @@ pub fn split_sizes(call: &Call) -> Result<Vec<usize>, OpError> {
     }
     let count = call.int("num_splits")?;
     match usize::try_from(count) {
-        Ok(parts) if parts > 0 && extent.is_multiple_of(parts) => Ok(vec![extent / parts; parts]),
-        _ => Err(call.wrong("num_splits", format!("a divisor of {extent}"), count)),
+        Ok(parts) if (1..=MAX_PARTS).contains(&parts) && extent.is_multiple_of(parts) => {
+            Ok(vec![extent / parts; parts])
+        }
+        _ => Err(call.wrong("num_splits", format!("a divisor of {extent}, at most {MAX_PARTS}"), count)),
     }
 }
 
