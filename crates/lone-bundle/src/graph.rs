@@ -38,9 +38,9 @@ pub struct Span {
 }
 
 impl Span {
-    /// One past the last; the largest number if that is too large, so that no range reaches it.
+    /// One past the last.
     pub fn end(self) -> usize {
-        self.start.saturating_add(self.count)
+        self.start + self.count
     }
 }
 

@@ -4,8 +4,6 @@ pub mod cores;
 pub mod isa;
 pub mod kernels;
 pub mod pool;
-#[cfg(test)]
-mod testing;
 
 pub use isa::Isa;
 pub use kernels::Kernels;

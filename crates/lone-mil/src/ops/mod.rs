@@ -13,7 +13,6 @@ mod constexpr;
 mod conv;
 mod elementwise;
 mod error;
-pub(crate) mod eval;
 mod gather;
 mod join;
 mod layout;
@@ -26,7 +25,6 @@ mod slice;
 mod state;
 
 use crate::TensorType;
-use eval::EvalFn;
 
 pub use call::Call;
 pub(crate) use call::is_sized;
@@ -54,8 +52,6 @@ pub struct OpSpec {
     pub infer: fn(&Call) -> Result<Vec<TensorType>, OpError>,
     /// What it computes, with a key of the shapes.
     pub doc: &'static str,
-    /// The results from the values of the arguments; `None` for what cannot be run without a device's state.
-    pub(crate) eval: Option<EvalFn>,
 }
 
 /// Where the file format keeps an operation's arguments.
@@ -118,10 +114,9 @@ const fn row(
     name: &'static str,
     params: &'static [Param],
     infer: fn(&Call) -> Result<Vec<TensorType>, OpError>,
-    eval: EvalFn,
     doc: &'static str,
 ) -> OpSpec {
-    OpSpec { name, since: Opset::CoreML5, binding: Binding::Named, params, infer, doc, eval: Some(eval) }
+    OpSpec { name, since: Opset::CoreML5, binding: Binding::Named, params, infer, doc }
 }
 
 #[cfg(test)]

@@ -1,0 +1,59 @@
+//! What was typed. What it resolves to is decided by each command, in one place, before any work starts.
+
+mod inspect;
+mod shells;
+#[cfg(test)]
+mod tests;
+
+use clap::{Parser, Subcommand};
+
+use crate::environment::VARIABLES;
+
+pub(crate) use inspect::InspectArgs;
+pub(crate) use shells::CompletionsArgs;
+
+/// Heading of the flags every command has.
+const GLOBAL: &str = "Everywhere";
+
+/// How `--model` is explained, wherever it stands.
+const MODEL_HELP: &str = "A checkpoint directory, `org/name[@revision]` on the Hugging Face hub, or `demo`";
+const MODEL_LONG_HELP: &str = "\
+A checkpoint: a directory with config.json and safetensors weights; `org/name` or `org/name@revision`, fetched from the \
+Hugging Face hub unless a directory of that name exists; or `demo`, a small model that is part of this program \
+(`./demo` is a directory)";
+
+const EXAMPLES: &str = "\
+Examples:
+  lone inspect --model demo
+  lone inspect --model LiquidAI/LFM2-350M
+  lone inspect --bundle bundles/lfm3-1.7b
+
+Exit codes: 0 success, 1 something is wrong with what was given, 2 usage or a fault in lone, 130 interrupted.";
+
+/// Language models on the Apple Neural Engine: Liquid AI's LFM2, LFM2.5 and LFM3 as Core ML programs
+#[derive(Debug, Parser)]
+#[command(name = "lone", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = EXAMPLES, after_long_help = long_after_help())]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Say nothing but results, warnings and errors
+    #[arg(long, short, global = true, help_heading = GLOBAL)]
+    pub(crate) quiet: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Inspect(InspectArgs),
+    Completions(CompletionsArgs),
+}
+
+fn long_after_help() -> String {
+    let mut text = format!("{EXAMPLES}\n\nEnvironment variables:\n");
+    for variable in VARIABLES {
+        text += &format!("  {:<16}{}\n", variable.name, variable.purpose);
+    }
+    text
+}

@@ -1,0 +1,43 @@
+//! The subcommands, and what they all are given.
+
+mod completions;
+mod inspect;
+
+use std::path::PathBuf;
+
+use crate::args::Command;
+use crate::environment::Environment;
+use crate::failure::{Failure, UserError};
+use crate::interrupt::Interrupt;
+use crate::ui::Ui;
+
+/// What a command may look at besides its own flags.
+pub(crate) struct Context {
+    pub(crate) ui: Ui,
+    pub(crate) environment: Environment,
+    pub(crate) interrupt: Interrupt,
+}
+
+impl Context {
+    /// The directory for converted and unpacked models.
+    ///
+    /// # Errors
+    /// If the environment names none.
+    pub(crate) fn cache_dir(&self) -> Result<PathBuf, UserError> {
+        self.environment.cache_dir().ok_or_else(|| {
+            UserError::new("no place for a cache: the environment names no home directory")
+                .with_hint("set LONE_CACHE to a directory")
+        })
+    }
+}
+
+/// Runs `command`.
+///
+/// # Errors
+/// As the command has it.
+pub(crate) fn dispatch(command: Command, context: &Context) -> Result<(), Failure> {
+    match command {
+        Command::Inspect(args) => inspect::execute(&args, context),
+        Command::Completions(args) => completions::execute(&args, context),
+    }
+}

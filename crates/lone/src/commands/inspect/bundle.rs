@@ -1,0 +1,264 @@
+//! A bundle: model, programs, caches, sizes on disk, and whether its files are what was written.
+
+use std::path::Path;
+
+use lone_bundle::{
+    Bundle, Graph, GraphFunction, GraphKind, HashFailure, LayerKind, ModelFacts, Provenance, Role,
+};
+use serde::Serialize;
+
+use super::Report;
+use super::package::{OpCounts, PackageReport, PortReport};
+use crate::failure::{Failure, UserError};
+use crate::quantity::{Bytes, counted};
+use crate::ui::Ui;
+
+/// What a bundle holds.
+#[derive(Debug, Serialize)]
+pub(super) struct BundleReport {
+    bundle: String,
+    schema: u32,
+    /// Of all its files.
+    bytes: u64,
+    model: ModelFacts,
+    graphs: Vec<GraphReport>,
+    embeddings: FileReport,
+    caches: CacheReport,
+    provenance: Provenance,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<CheckReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct GraphReport {
+    package: String,
+    kind: GraphKind,
+    /// Of the whole package.
+    bytes: u64,
+    functions: Vec<ShapeReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShapeReport {
+    name: String,
+    role: Role,
+    tokens: usize,
+    ctx: usize,
+    inputs: Vec<PortReport>,
+    outputs: Vec<PortReport>,
+    ops: OpCounts,
+}
+
+#[derive(Debug, Serialize)]
+struct FileReport {
+    file: String,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct CacheReport {
+    /// What each further token of context costs.
+    bytes_per_token: u64,
+    /// What a session costs, by context length.
+    sessions: Vec<SessionReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct SessionReport {
+    ctx: usize,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct CheckReport {
+    files: usize,
+    changed: Vec<ChangedFile>,
+}
+
+#[derive(Debug, Serialize)]
+struct ChangedFile {
+    path: String,
+    expected_blake3: String,
+    found_blake3: String,
+}
+
+impl BundleReport {
+    /// Opens the bundle and every package in it; with `check`, hashes every file.
+    pub(super) fn of(dir: &Path, check: bool, ui: &Ui) -> Result<Self, Failure> {
+        let bundle = Bundle::open(dir)?;
+        let check = if check { Some(CheckReport::of(&bundle, dir, ui)?) } else { None };
+        let changed = |graph: &Graph| {
+            let inside = format!("{}/", graph.package);
+            check
+                .as_ref()
+                .is_some_and(|check| check.changed.iter().any(|file| file.path.starts_with(&inside)))
+        };
+        // A package that is known to be damaged may not open; the check has named the file, which says more.
+        let graphs = bundle.graphs.iter().filter(|graph| !changed(graph));
+        let graphs = graphs.map(|graph| GraphReport::of(&bundle, graph, dir)).collect::<Result<_, _>>()?;
+        let sessions =
+            bundle.contexts().into_iter().map(|ctx| SessionReport { ctx, bytes: bundle.cache_bytes(ctx) });
+        Ok(BundleReport {
+            bundle: dir.display().to_string(),
+            schema: bundle.schema,
+            bytes: bundle.files.iter().map(|file| file.bytes).sum(),
+            graphs,
+            embeddings: FileReport {
+                bytes: bytes_within(&bundle, &bundle.embeddings.file),
+                file: bundle.embeddings.file.clone(),
+            },
+            caches: CacheReport {
+                bytes_per_token: bundle.cache_bytes_per_token(),
+                sessions: sessions.collect(),
+            },
+            model: bundle.model,
+            provenance: bundle.provenance,
+            check,
+        })
+    }
+
+    /// The outcome of `--check`.
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
+        let changed = self.check.as_ref().map_or(&[][..], |check| &check.changed);
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
+        Err(UserError::new(format_args!("{}: not as written: {}", self.bundle, names.join(", ")))
+            .with_hint("copy the bundle again, or convert the checkpoint again")
+            .into())
+    }
+}
+
+impl GraphReport {
+    fn of(bundle: &Bundle, graph: &Graph, dir: &Path) -> Result<Self, Failure> {
+        let package = PackageReport::of(&dir.join(&graph.package))?;
+        let mut functions = Vec::new();
+        for function in package.functions {
+            let shape = graph.functions.iter().find(|shape| shape.name == function.name);
+            let shape: &GraphFunction = shape.ok_or_else(|| {
+                Failure::user(format_args!(
+                    "{}: bundle.json does not list function `{}`",
+                    graph.package, function.name
+                ))
+            })?;
+            functions.push(ShapeReport {
+                name: function.name,
+                role: shape.role,
+                tokens: shape.tokens,
+                ctx: shape.ctx,
+                inputs: function.inputs,
+                outputs: function.outputs,
+                ops: function.ops,
+            });
+        }
+        Ok(GraphReport {
+            package: graph.package.clone(),
+            kind: graph.kind,
+            bytes: bytes_within(bundle, &graph.package),
+            functions,
+        })
+    }
+}
+
+/// Bytes of the file at `path`, or of all files in the directory of that name.
+fn bytes_within(bundle: &Bundle, path: &str) -> u64 {
+    let within =
+        |file: &str| file == path || file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+    bundle.files.iter().filter(|file| within(&file.path)).map(|file| file.bytes).sum()
+}
+
+impl CheckReport {
+    fn of(bundle: &Bundle, dir: &Path, ui: &Ui) -> Result<Self, Failure> {
+        let mut progress = ui.progress("checking", bundle.files.iter().map(|file| file.bytes).sum());
+        let changed = bundle.check_hashes(dir, |bytes| progress.advance(bytes))?;
+        let changed = changed.into_iter().map(|HashFailure { path, expected, found }| ChangedFile {
+            path,
+            expected_blake3: expected,
+            found_blake3: found,
+        });
+        Ok(CheckReport { files: bundle.files.len(), changed: changed.collect() })
+    }
+}
+
+impl Report for BundleReport {
+    fn print(&self, ui: &Ui) -> Result<(), Failure> {
+        ui.heading(format_args!("{} ({})", self.model.name, self.model.model_type))?;
+        ui.line(format_args!("  bundle       {}, {}", self.bundle, Bytes(self.bytes)))?;
+        print_model(&self.model, ui)?;
+        ui.heading("\nPrograms")?;
+        for graph in &self.graphs {
+            graph.print(ui)?;
+        }
+        ui.line(format_args!("  {}  {}", self.embeddings.file, Bytes(self.embeddings.bytes)))?;
+        ui.heading("\nCaches")?;
+        ui.line(format_args!("  each token of context costs {}", Bytes(self.caches.bytes_per_token)))?;
+        for session in &self.caches.sessions {
+            ui.line(format_args!("  a session of {} tokens costs {}", session.ctx, Bytes(session.bytes)))?;
+        }
+        ui.heading("\nProvenance")?;
+        ui.line(format_args!("  converted by lone {}", self.provenance.lone_version))?;
+        ui.line(format_args!("  checkpoint   blake3 {}", self.provenance.source_hash))?;
+        for (flag, value) in &self.provenance.flags {
+            ui.line(format_args!("  {flag:<20} {value}"))?;
+        }
+        match &self.check {
+            Some(check) if check.changed.is_empty() => {
+                ui.line(format_args!("\nAll {} are as written.", counted(check.files, "file")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl GraphReport {
+    fn print(&self, ui: &Ui) -> Result<(), Failure> {
+        let content = match self.kind {
+            GraphKind::Chunk { layers } => format!("layers {} to {}", layers.start, layers.end() - 1),
+            GraphKind::Head { vocabulary } => {
+                format!("vocabulary {} to {}", vocabulary.start, vocabulary.end() - 1)
+            }
+        };
+        ui.line(format_args!("  {}  {content}, {}", self.package, Bytes(self.bytes)))?;
+        for function in &self.functions {
+            let shape = counted(function.tokens, "token");
+            let context =
+                if function.ctx > 0 { format!(", context {}", function.ctx) } else { String::new() };
+            ui.line(format_args!("    {}: {shape}{context}", function.name))?;
+            let ports = |ports: &[PortReport]| {
+                let ports: Vec<String> =
+                    ports.iter().map(|port| format!("{} {}", port.name, port.ty)).collect();
+                ports.join(", ")
+            };
+            ui.line(format_args!("      in   {}", ports(&function.inputs)))?;
+            ui.line(format_args!("      out  {}", ports(&function.outputs)))?;
+            ui.line(format_args!("      ops  {}", function.ops.line()))?;
+        }
+        Ok(())
+    }
+}
+
+fn print_model(model: &ModelFacts, ui: &Ui) -> Result<(), Failure> {
+    let count = |kind| model.layers.iter().filter(|layer| **layer == kind).count();
+    let window = model.sliding_window.map_or_else(String::new, |window| format!(" of window {window}"));
+    let layers = [
+        (count(LayerKind::Conv), "convolution".to_owned()),
+        (count(LayerKind::FullAttention), "full attention".to_owned()),
+        (count(LayerKind::SlidingAttention), format!("sliding attention{window}")),
+    ];
+    let layers = layers.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}"));
+    ui.line(format_args!("  parameters   {}", model.parameters))?;
+    ui.line(format_args!(
+        "  layers       {}: {}",
+        model.layers.len(),
+        layers.collect::<Vec<_>>().join(", ")
+    ))?;
+    ui.line(format_args!("  widths       hidden {}, feed-forward {}", model.hidden_size, model.ffn_size))?;
+    ui.line(format_args!(
+        "  attention    {} heads of {}, {} for keys and values",
+        model.heads, model.head_dim, model.kv_heads
+    ))?;
+    ui.line(format_args!("  convolution  {} taps", model.conv_taps))?;
+    ui.line(format_args!("  vocabulary   {}", model.vocab_size))?;
+    ui.line(format_args!("  made for     {} positions", model.max_positions))
+}

@@ -1,0 +1,141 @@
+//! The only place that prints.
+//!
+//! Results go to stdout; notes, warnings, progress and errors to stderr. Colour and progress bars appear only on a
+//! terminal; `--quiet` leaves results, warnings and errors. When the reader of stdout goes away the command ends
+//! quietly.
+
+mod paint;
+mod progress;
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use indicatif::{MultiProgress, ProgressDrawTarget};
+use serde::Serialize;
+
+use crate::environment::Environment;
+use crate::failure::{Failure, UserError};
+use paint::{Paint, Style};
+pub(crate) use progress::Progress;
+
+/// How to speak to whoever started lone.
+pub(crate) struct Ui {
+    quiet: bool,
+    stderr_is_terminal: bool,
+    on_stdout: Paint,
+    on_stderr: Paint,
+    bars: MultiProgress,
+}
+
+impl Ui {
+    /// Looks at what stdout and stderr are connected to.
+    pub(crate) fn new(quiet: bool, environment: &Environment) -> Self {
+        let dumb = environment.text("TERM") == Some("dumb");
+        let plain = dumb || environment.get("NO_COLOR").is_some();
+        let stderr_is_terminal = io::stderr().is_terminal() && !dumb;
+        let bars = if stderr_is_terminal && !quiet {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Ui {
+            quiet,
+            stderr_is_terminal,
+            on_stdout: Paint { enabled: io::stdout().is_terminal() && !plain },
+            on_stderr: Paint { enabled: stderr_is_terminal && !plain },
+            bars: MultiProgress::with_draw_target(bars),
+        }
+    }
+
+    /// Writes part of the result at once.
+    ///
+    /// # Errors
+    /// [`Failure::OutputClosed`] when nobody reads any more.
+    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        let written = self.bars.suspend(|| stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
+        written.map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+            _ => Failure::user(format_args!("cannot write the output: {error}")),
+        })
+    }
+
+    /// Writes a line of the result.
+    ///
+    /// # Errors
+    /// As [`Ui::write`].
+    pub(crate) fn line(&self, line: impl fmt::Display) -> Result<(), Failure> {
+        self.write(&format!("{line}\n"))
+    }
+
+    /// Writes a line of the result that begins a section.
+    ///
+    /// # Errors
+    /// As [`Ui::write`].
+    pub(crate) fn heading(&self, line: impl fmt::Display) -> Result<(), Failure> {
+        self.line(self.on_stdout.paint(Style::Bold, line))
+    }
+
+    /// Writes the result as one JSON object.
+    ///
+    /// # Errors
+    /// As [`Ui::write`].
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        self.line(serde_json::to_string_pretty(value).map_err(|error| Failure::Internal(error.into()))?)
+    }
+
+    /// Says what is going on, unless `--quiet`.
+    pub(crate) fn note(&self, line: impl fmt::Display) {
+        if !self.quiet {
+            self.say(line);
+        }
+    }
+
+    /// Says that something may not be as the user thinks.
+    pub(crate) fn warn(&self, line: impl fmt::Display) {
+        self.say(format_args!("{} {line}", self.on_stderr.paint(Style::Yellow, "warning:")));
+    }
+
+    /// Shows that `total` bytes will be worked through; the returned handle counts them.
+    pub(crate) fn progress(&self, what: impl Into<String>, total: u64) -> Progress<'_> {
+        Progress::new(self, what.into(), total)
+    }
+
+    /// Reports how the command ended and turns it into the exit code.
+    pub(crate) fn conclude(&self, outcome: Result<(), Failure>) -> ExitCode {
+        let Err(failure) = outcome else { return ExitCode::SUCCESS };
+        match &failure {
+            Failure::User(UserError { message, hint }) => self.complain(message, hint.as_deref()),
+            Failure::Internal(error) => {
+                self.complain(
+                    &format!("internal fault: {error:#}"),
+                    Some("this is a bug in lone; please report it"),
+                );
+            }
+            Failure::Interrupted(what) if what.is_empty() => {}
+            Failure::Interrupted(what) => self.note(format_args!("interrupted: {what}")),
+            Failure::OutputClosed => {}
+        }
+        ExitCode::from(failure.code())
+    }
+
+    fn complain(&self, message: &str, hint: Option<&str>) {
+        self.say(format_args!("{} {message}", self.on_stderr.paint(Style::Red, "error:")));
+        if let Some(hint) = hint {
+            self.say(format_args!(" {} {hint}", self.on_stderr.paint(Style::Cyan, "hint:")));
+        }
+    }
+
+    fn say(&self, line: impl fmt::Display) {
+        // Nobody is left to tell when stderr itself is closed.
+        self.bars.suspend(|| writeln!(io::stderr().lock(), "{line}").ok());
+    }
+}
+
+/// Prints what clap has to say, help or a usage error, and returns its exit code: 0 or 2.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    // As everywhere: a closed pipe ends the program quietly.
+    error.print().ok();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}

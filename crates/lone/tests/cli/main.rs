@@ -1,0 +1,9 @@
+//! Whole runs of the program: what was typed, what came out, how it ended.
+
+#![expect(unreachable_pub, reason = "nothing is exported from a test")]
+#![expect(clippy::unwrap_used, reason = "what a test's own scenery cannot do fails the test")]
+
+mod fake_hub;
+mod fetch;
+mod machine;
+mod usage;

@@ -1,0 +1,53 @@
+//! What `lone` says of itself, and what it says to command lines it does not understand.
+
+use crate::machine::Machine;
+
+#[test]
+fn help_of_the_program_and_of_each_command() {
+    let machine = Machine::new();
+    for command in ["", "inspect", "completions"] {
+        let outcome = machine.run(&["help", command][..1 + usize::from(!command.is_empty())]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{command}");
+        insta::assert_snapshot!(format!("help {command}").trim().replace(' ', "_"), outcome.stdout);
+    }
+}
+
+#[test]
+fn the_version_is_one_line() {
+    let outcome = Machine::new().run(&["--version"]);
+    assert_eq!(outcome.stdout, concat!("lone ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn a_usage_error_goes_to_stderr_and_exits_with_2() {
+    let outcome = Machine::new().run(&["inspekt"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""));
+    insta::assert_snapshot!(outcome.stderr, @r"
+    error: unrecognized subcommand 'inspekt'
+
+      tip: a similar subcommand exists: 'inspect'
+
+    Usage: lone [OPTIONS] <COMMAND>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn a_script_for_each_shell_completes_the_flags() {
+    for shell in ["bash", "zsh", "fish"] {
+        let outcome = Machine::new().run(&["completions", shell]);
+        assert_eq!(outcome.code, 0, "{shell}: {}", outcome.stderr);
+        assert!(outcome.stdout.contains("bundle"), "{shell}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    // The script is longer than a pipe holds, so `lone` is still writing when `head` ends.
+    let machine = Machine::new();
+    let lone = machine.lone(&[]).get_program().to_str().unwrap().to_owned();
+    let script = format!("{{ {lone} completions zsh; {lone} completions zsh; echo $? >&2; }} | head -1");
+    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "0\n");
+}
