@@ -38,9 +38,9 @@ pub struct Span {
 }
 
 impl Span {
-    /// One past the last.
+    /// One past the last; the largest number if that is too large, so that no range reaches it.
     pub fn end(self) -> usize {
-        self.start + self.count
+        self.start.saturating_add(self.count)
     }
 }
 

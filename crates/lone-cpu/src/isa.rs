@@ -4,16 +4,29 @@
 //! methods of [`Simd`] sound. Kernels are written once, over `S: Simd`, in blocks of sixteen f32 however wide the registers are, and reach an
 //! instruction set through [`Isa::run`], which compiles one copy of the kernel per set.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
 use std::fmt;
 
 use half::f16;
 
+#[cfg(target_arch = "aarch64")]
+pub use neon::Neon;
 pub use scalar::Scalar;
+#[cfg(target_arch = "x86_64")]
+pub use {avx2::Avx2, avx512::Avx512};
 
 /// How many f32 a block holds; every instruction set's registers divide it.
 pub(crate) const LANES: usize = 16;
+
+/// Bytes that memory is fetched in.
+pub(crate) const CACHE_LINE: usize = 64;
 
 /// An instruction set that this CPU has.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +34,15 @@ pub(crate) const LANES: usize = 16;
 pub enum Isa {
     /// Plain Rust, for CPUs with nothing better and as the others' reference.
     Scalar(Scalar),
+    /// AVX2, FMA and F16C.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    /// AVX-512 F, BW, DQ and VL.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    /// NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
 }
 
 impl Isa {
@@ -31,7 +53,13 @@ impl Isa {
 
     /// Every instruction set of this CPU, scalar first, the widest last.
     pub fn available() -> impl Iterator<Item = Self> {
-        [Some(Self::Scalar(Scalar))].into_iter().flatten()
+        #[cfg(target_arch = "x86_64")]
+        let wider = [Avx2::detect().map(Self::Avx2), Avx512::detect().map(Self::Avx512)];
+        #[cfg(target_arch = "aarch64")]
+        let wider = [Neon::detect().map(Self::Neon)];
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let wider = [None];
+        std::iter::once(Self::Scalar(Scalar)).chain(wider.into_iter().flatten())
     }
 
     /// The instruction set of that name (`scalar`, `avx2`, `avx512`, `neon`), if this CPU has it.
@@ -43,6 +71,25 @@ impl Isa {
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar(_) => "scalar",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => "neon",
+        }
+    }
+
+    /// [`Simd::TILE_COLUMNS`]
+    pub(crate) fn tile_columns(self) -> usize {
+        match self {
+            Self::Scalar(_) => Scalar::TILE_COLUMNS,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => Avx2::TILE_COLUMNS,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => Avx512::TILE_COLUMNS,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => Neon::TILE_COLUMNS,
         }
     }
 
@@ -51,6 +98,12 @@ impl Isa {
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
             Self::Scalar(simd) => simd.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(simd) => simd.run(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(simd) => simd.run(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(simd) => simd.run(kernel),
         }
     }
 }
@@ -76,6 +129,9 @@ pub(crate) trait Kernel {
 pub(crate) trait Simd: Copy {
     /// Sixteen f32.
     type F32: Copy;
+
+    /// How many columns of a matrix product fit in registers, a block of rows each.
+    const TILE_COLUMNS: usize;
 
     /// Runs a kernel with the instruction set enabled in the code the compiler makes of it.
     fn run<K: Kernel>(self, kernel: K) -> K::Output;
@@ -116,6 +172,11 @@ pub(crate) trait Simd: Copy {
     fn sum(self, a: Self::F32) -> f32;
     /// The largest lane; unspecified where one is NaN.
     fn largest(self, a: Self::F32) -> f32;
+    /// Lane `i` of block `j` of the result is lane `j` of block `i`.
+    fn transpose(self, rows: [Self::F32; LANES]) -> [Self::F32; LANES];
+
+    /// Asks for the cache line at `at`, into the second cache; the address need not be readable.
+    fn prefetch<T>(self, at: *const T);
 
     /// Reads less than a block, or a whole one; the other lanes are zero.
     #[inline(always)]
@@ -149,3 +210,21 @@ pub(crate) trait Simd: Copy {
         to.copy_from_slice(&block[..to.len()]);
     }
 }
+
+/// Methods of [`Simd`] that call the function of the same name in the module, which is compiled with the features the token stands for.
+macro_rules! methods_proven_by_token {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $output:ty)?;)*) => {
+        $(
+            #[inline(always)]
+            fn $name(self, $($argument: $type),*) $(-> $output)? {
+                // SAFETY: the token, `self`, proves that the CPU has the features.
+                unsafe { $name($($argument),*) }
+            }
+        )*
+    };
+}
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    expect(unused_imports, reason = "no tokens there")
+)]
+use methods_proven_by_token;

@@ -5,16 +5,20 @@
 //! compiled once for each instruction set.
 
 mod activation;
+mod attend;
 mod attention;
 mod conversion;
 mod elementwise;
 mod linear;
+mod matmul;
+mod matvec;
 mod norm;
 mod rope;
 mod short_conv;
 mod softmax;
 mod transpose;
 mod visible;
+mod weights;
 
 pub use attention::{Attention, PastSegment};
 pub use elementwise::{Binary, Operand};

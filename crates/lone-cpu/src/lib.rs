@@ -4,6 +4,8 @@ pub mod cores;
 pub mod isa;
 pub mod kernels;
 pub mod pool;
+#[cfg(test)]
+mod testing;
 
 pub use isa::Isa;
 pub use kernels::Kernels;

@@ -1,1 +1,32 @@
-//! lone-engine
+//! Tokens in, tokens out: runs a bundle's graphs on any backend.
+//!
+//! A [`Runtime`] is a loaded bundle. A [`Session`] is one sequence with its caches; it grows by passes, of which only
+//! accepted rows are ever written, and goes back to where another prompt parts from it.
+//!
+//! Letters used throughout: D hidden size, V vocabulary, S tokens of a pass, T rows of a cache, G key/value heads,
+//! d head dimension, K convolution taps.
+
+#![forbid(unsafe_code)]
+
+mod buffer;
+mod cache;
+mod contract;
+mod embeddings;
+mod error;
+#[cfg(test)]
+mod fake;
+mod head;
+mod load;
+mod mask;
+mod observe;
+mod pipeline;
+mod rotation;
+mod runtime;
+mod session;
+mod snapshot;
+
+pub use error::{EngineError, LoadError, RequestError, RunError};
+pub use load::LoadOptions;
+pub use observe::Observed;
+pub use runtime::Runtime;
+pub use session::{Counters, Pass, Session, SessionOptions};

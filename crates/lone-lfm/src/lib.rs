@@ -11,10 +11,14 @@ pub mod checkpoint;
 pub mod config;
 pub mod reference;
 pub mod rope;
+pub mod special_tokens;
+pub mod tokenizer;
 mod warning;
 
 pub use checkpoint::{Checkpoint, CheckpointError, Tensor};
 pub use config::{Arch, Config, ConfigError, LayerKind};
 pub use reference::{Reference, ReferenceError, Stage};
 pub use rope::{Rope, RopeTables};
+pub use special_tokens::SpecialTokens;
+pub use tokenizer::{DecodeStream, SpecialText, Tokenizer, TokenizerError};
 pub use warning::Warning;

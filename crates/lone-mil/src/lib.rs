@@ -13,6 +13,7 @@ pub mod blob;
 pub mod builder;
 pub mod dtype;
 mod identifier;
+pub mod interpret;
 mod literal;
 mod mapped;
 pub mod ops;
@@ -26,6 +27,7 @@ pub use backend::{Backend, BackendError, Keep, LoadOptions, Model, Port, Signatu
 pub use blob::{BlobError, BlobFile, BlobLayout, BlobRef, BlobSink, BlobWriter};
 pub use builder::{BuildError, FunctionBuilder, Given};
 pub use dtype::DType;
+pub use interpret::{Interpreter, Numerics, Reference};
 pub use mapped::Mapped;
 pub use program::{Arg, Def, Function, Literal, Op, Payload, Program, Value, ValueId};
 pub use tensor_type::{Shape, TensorType, ValueType};

@@ -135,7 +135,7 @@ pub(crate) fn decode_floats(dtype: DType, bytes: &[u8], count: usize) -> Option<
 }
 
 /// A bit stream, lowest bits of each byte first, as `count` values of `bits` bits.
-fn unpack(bytes: &[u8], bits: usize, count: usize) -> impl Iterator<Item = u8> {
+pub(crate) fn unpack(bytes: &[u8], bits: usize, count: usize) -> impl Iterator<Item = u8> {
     (0..count).map(move |i| {
         let (byte, shift) = (i * bits / 8, i * bits % 8);
         let low = u16::from(bytes[byte]) >> shift;

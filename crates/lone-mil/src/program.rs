@@ -117,6 +117,17 @@ pub struct Op {
     pub outputs: Vec<ValueId>,
 }
 
+impl Op {
+    /// The values it reads, as often as it reads them.
+    pub fn reads(&self) -> impl Iterator<Item = &ValueId> {
+        self.args.iter().flatten().flat_map(|arg| match arg {
+            Arg::Value(id) => std::slice::from_ref(id),
+            Arg::Values(ids) => ids,
+            Arg::Literal(_) => &[],
+        })
+    }
+}
+
 impl PartialEq for Op {
     fn eq(&self, other: &Self) -> bool {
         self.spec.name == other.spec.name

@@ -13,6 +13,8 @@ pub struct Scalar;
 impl Simd for Scalar {
     type F32 = [f32; LANES];
 
+    const TILE_COLUMNS: usize = 4;
+
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
         kernel.run(self)
@@ -109,6 +111,14 @@ impl Simd for Scalar {
     fn largest(self, a: Self::F32) -> f32 {
         a.into_iter().fold(f32::NEG_INFINITY, f32::max)
     }
+
+    #[inline(always)]
+    fn transpose(self, rows: [Self::F32; LANES]) -> [Self::F32; LANES] {
+        from_fn(|j| from_fn(|i| rows[i][j]))
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, _at: *const T) {}
 }
 
 /// 2^n for n from -126 to 127.

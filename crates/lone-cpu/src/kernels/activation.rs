@@ -130,3 +130,80 @@ impl Kernel for GatedSilu<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::*;
+    use crate::testing::{EXP_ULPS, GATED_SILU_ULPS, Numbers, SIGMOID_ULPS, assert_ulps, every_isa};
+
+    /// From far below underflow to far above overflow, densest around zero.
+    fn arguments() -> Vec<f32> {
+        let mut numbers = Numbers::seeded(2);
+        let mut x = [1e-6, 1e-2, 1.0, 10.0, 87.0, 110.0]
+            .into_iter()
+            .flat_map(|scale| numbers.f32s(5000, scale))
+            .collect::<Vec<_>>();
+        x.extend([
+            0.0,
+            -0.0,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            f32::NAN,
+            88.72,
+            88.73,
+            -87.3,
+            -103.9,
+            -104.1,
+            1e30,
+            -1e30,
+        ]);
+        x
+    }
+
+    #[test]
+    fn exp_keeps_its_promise_from_underflow_to_overflow() {
+        let x = arguments();
+        for kernels in every_isa() {
+            let mut out = vec![0.0; x.len()];
+            kernels.exp(&x, &mut out);
+            for (x, out) in x.iter().zip(out) {
+                assert_ulps(out, f64::from(*x).exp(), EXP_ULPS, &format!("{} exp({x:e})", kernels.isa()));
+            }
+        }
+    }
+
+    #[test]
+    fn sigmoid_keeps_its_promise() {
+        let x: Vec<f32> = arguments().into_iter().filter(|x| x.is_nan() || *x > -87.0).collect();
+        for kernels in every_isa() {
+            let mut out = vec![0.0; x.len()];
+            kernels.sigmoid(&x, &mut out);
+            for (x, out) in x.iter().zip(out) {
+                let expected = 1.0 / (1.0 + (-f64::from(*x)).exp());
+                assert_ulps(out, expected, SIGMOID_ULPS, &format!("{} sigmoid({x:e})", kernels.isa()));
+            }
+        }
+    }
+
+    #[test]
+    fn gated_silu_keeps_its_promise_whatever_the_threads() {
+        let gate: Vec<f32> = arguments().into_iter().filter(|x| *x > -80.0).collect();
+        let up = Numbers::seeded(3).f32s(gate.len(), 3.0).iter().map(|x| x + x.signum()).collect::<Vec<_>>();
+        for (kernels, threads) in every_isa().flat_map(|kernels| [(kernels, 1), (kernels, 3)]) {
+            let pool = Pool::new(NonZeroUsize::new(threads).unwrap());
+            let mut out = vec![0.0; gate.len()];
+            kernels.gated_silu(&pool, &gate, &up, &mut out);
+            for ((gate, up), out) in gate.iter().zip(&up).zip(out) {
+                let expected = f64::from(*gate) / (1.0 + (-f64::from(*gate)).exp()) * f64::from(*up);
+                assert_ulps(
+                    out,
+                    expected,
+                    GATED_SILU_ULPS,
+                    &format!("{} gated_silu({gate:e}, {up:e})", kernels.isa()),
+                );
+            }
+        }
+    }
+}

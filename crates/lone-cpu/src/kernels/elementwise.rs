@@ -165,3 +165,80 @@ impl<O: Operation> Kernel for Rows<'_, O> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Numbers, every_isa};
+
+    type Reference = fn(f32, f32) -> f32;
+
+    const OPERATIONS: [(Binary, Reference); 6] = [
+        (Binary::Add, |a, b| a + b),
+        (Binary::Sub, |a, b| a - b),
+        (Binary::Mul, |a, b| a * b),
+        (Binary::Div, |a, b| a / b),
+        (Binary::Max, |a, b| if a > b { a } else { b }),
+        (Binary::Min, |a, b| if a < b { a } else { b }),
+    ];
+
+    /// The element of an operand at channel `c`, column `s`.
+    fn at(operand: Operand<'_>, before: &[f32], columns: usize, c: usize, s: usize) -> f32 {
+        match operand {
+            Operand::Tensor(x) => x[c * columns + s],
+            Operand::Output => before[c * columns + s],
+            Operand::PerChannel(x) => x[c],
+            Operand::PerColumn(x) => x[s],
+            Operand::Scalar(x) => x,
+        }
+    }
+
+    #[test]
+    fn every_operation_broadcasts_every_operand_on_either_side() {
+        let mut numbers = Numbers::seeded(1);
+        for (channels, columns) in [(3, 1), (40, 1), (1, 1), (5, 17), (2, 64)] {
+            let (tensor, before) =
+                (numbers.f32s(channels * columns, 2.0), numbers.f32s(channels * columns, 2.0));
+            let (per_channel, per_column) = (numbers.f32s(channels, 2.0), numbers.f32s(columns, 2.0));
+            let operands = [
+                Operand::Tensor(&tensor),
+                Operand::Output,
+                Operand::PerChannel(&per_channel),
+                Operand::PerColumn(&per_column),
+                Operand::Scalar(0.75),
+            ];
+            for kernels in every_isa() {
+                for (a, b) in operands.iter().flat_map(|&a| operands.iter().map(move |&b| (a, b))) {
+                    for (op, reference) in OPERATIONS {
+                        let mut out = before.clone();
+                        kernels.binary(op, a, b, columns, &mut out);
+                        for (i, &out) in out.iter().enumerate() {
+                            let (c, s) = (i / columns, i % columns);
+                            let expected =
+                                reference(at(a, &before, columns, c, s), at(b, &before, columns, c, s));
+                            assert_eq!(out, expected, "{} {op:?} {a:?} {b:?} at {c}, {s}", kernels.isa());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_second_operand_wins_a_comparison_with_nan() {
+        for kernels in every_isa() {
+            for op in [Binary::Max, Binary::Min] {
+                let mut out = [0.0; 2];
+                kernels.binary(
+                    op,
+                    Operand::Tensor(&[f32::NAN, 1.0]),
+                    Operand::Tensor(&[2.0, f32::NAN]),
+                    1,
+                    &mut out,
+                );
+                assert_eq!(out[0], 2.0, "{} {op:?}", kernels.isa());
+                assert!(out[1].is_nan(), "{} {op:?}", kernels.isa());
+            }
+        }
+    }
+}

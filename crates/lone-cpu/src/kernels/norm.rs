@@ -88,3 +88,38 @@ impl Kernel for PlaneNorm<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Numbers, RMS_NORM_ULPS, assert_ulps, every_isa};
+
+    #[test]
+    fn columns_are_normed_each_by_its_own_channels() {
+        let mut numbers = Numbers::seeded(5);
+        let epsilon = 1e-5;
+        for (planes, channels, columns) in
+            [(1, 1024, 1), (3, 64, 1), (1, 50, 1), (2, 64, 17), (1, 48, 64), (2, 5, 3)]
+        {
+            let weight = numbers.f32s(channels, 2.0);
+            for (kernels, scale) in
+                every_isa().flat_map(|kernels| [1e-3, 1.0, 4000.0].map(|scale| (kernels, scale)))
+            {
+                let x = numbers.f32s(planes * channels * columns, scale);
+                let mut out = vec![0.0; x.len()];
+                kernels.rms_norm(&x, &weight, epsilon, columns, &mut out);
+                for (i, &out) in out.iter().enumerate() {
+                    let (plane, channel, column) =
+                        (i / (channels * columns), i / columns % channels, i % columns);
+                    let at = |channel: usize| f64::from(x[(plane * channels + channel) * columns + column]);
+                    let mean =
+                        (0..channels).map(|channel| at(channel) * at(channel)).sum::<f64>() / channels as f64;
+                    let expected =
+                        f64::from(weight[channel]) * at(channel) / (mean + f64::from(epsilon)).sqrt();
+                    let what =
+                        format!("{} ({planes}, {channels}, {columns}) x {scale} at {i}", kernels.isa());
+                    assert_ulps(out, expected, RMS_NORM_ULPS, &what);
+                }
+            }
+        }
+    }
+}

@@ -55,3 +55,41 @@ fn rotate<S: Simd>(simd: S, x: &[f32], other: &[f32], sign: f32, cos: &[f32], si
         simd.store_part(simd.mul_add(simd.load_part(x), simd.load_part(cos), turned), out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Numbers, SUM_OF_PRODUCTS, assert_near, every_isa};
+
+    #[test]
+    fn halves_rotate_in_both_layouts() {
+        let mut numbers = Numbers::seeded(6);
+        for (heads, passes, dim) in [(1, 1, 4), (3, 5, 64), (2, 17, 16)] {
+            let (cos, sin) = (numbers.f32s(passes * dim, 1.0), numbers.f32s(passes * dim, 1.0));
+            let x = numbers.f32s(heads * passes * dim, 5.0);
+            // Both layouts of the same numbers: element (head, pass, channel) of the one is (head, channel, pass) of the other.
+            let turned = |from: &[f32]| -> Vec<f32> {
+                let at = |i: usize| (i / (dim * passes) * passes + i % passes) * dim + i / passes % dim;
+                (0..from.len()).map(|i| from[at(i)]).collect()
+            };
+            for kernels in every_isa() {
+                let (mut rows, mut columns) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+                kernels.rope(&x, &cos, &sin, dim / 2, &mut rows);
+                kernels.rope(&turned(&x), &turned(&cos), &turned(&sin), dim / 2 * passes, &mut columns);
+                assert_eq!(turned(&rows), columns, "{}", kernels.isa());
+                for (i, &out) in rows.iter().enumerate() {
+                    let (block, channel, angle) = (i / dim * dim, i % dim, i % (passes * dim));
+                    let other = if channel < dim / 2 {
+                        -x[block + channel + dim / 2]
+                    } else {
+                        x[block + channel - dim / 2]
+                    };
+                    let products =
+                        [f64::from(x[i]) * f64::from(cos[angle]), f64::from(other) * f64::from(sin[angle])];
+                    let size = products[0].abs() + products[1].abs();
+                    let what = format!("{} ({heads}, {passes}, {dim}) at {i}", kernels.isa());
+                    assert_near(out, products[0] + products[1], SUM_OF_PRODUCTS * size, &what);
+                }
+            }
+        }
+    }
+}

@@ -50,3 +50,31 @@ impl Kernel for ShortConv<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Numbers, SUM_OF_PRODUCTS, assert_near, every_isa};
+
+    #[test]
+    fn each_output_weighs_the_taps_before_it() {
+        let mut numbers = Numbers::seeded(7);
+        for (channels, taps, columns) in [(40, 3, 1), (16, 7, 1), (3, 3, 17), (5, 7, 64), (1, 1, 5)] {
+            let weight = numbers.f32s(channels * taps, 1.0);
+            let rows = taps - 1 + columns;
+            let window = numbers.f32s(channels * rows, 3.0);
+            for kernels in every_isa() {
+                let mut out = vec![0.0; channels * columns];
+                kernels.short_conv(&weight, &window, columns, &mut out);
+                for (i, &out) in out.iter().enumerate() {
+                    let (c, s) = (i / columns, i % columns);
+                    let product =
+                        |k: usize| f64::from(weight[c * taps + k]) * f64::from(window[c * rows + k + s]);
+                    let (sum, size) =
+                        (0..taps).map(product).fold((0.0, 0.0), |(sum, size), p| (sum + p, size + p.abs()));
+                    let what = format!("{} ({channels}, {taps}, {columns}) at {i}", kernels.isa());
+                    assert_near(out, sum, SUM_OF_PRODUCTS * size, &what);
+                }
+            }
+        }
+    }
+}

@@ -55,3 +55,34 @@ fn softmax_row<S: Simd>(simd: S, row: &mut [f32]) {
     }
     simd.store_part(simd.div(simd.load_part(tail), total), tail);
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Numbers, SOFTMAX_ULPS, assert_ulps, every_isa};
+
+    #[test]
+    fn rows_become_their_softmax_and_masked_entries_zero() {
+        let mut numbers = Numbers::seeded(4);
+        for columns in [1, 2, 15, 16, 17, 100] {
+            let mut x = numbers.f32s(3 * columns, 20.0);
+            x.iter_mut().skip(1).step_by(3).for_each(|x| *x = -40000.0);
+            for kernels in every_isa() {
+                let mut out = x.clone();
+                kernels.softmax(&mut out, columns);
+                for (x, out) in x.chunks(columns).zip(out.chunks(columns)) {
+                    let largest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                    let total: f64 = x.iter().map(|&x| f64::from(x - largest).exp()).sum();
+                    for (&x, &out) in x.iter().zip(out) {
+                        let expected = f64::from(x - largest).exp() / total;
+                        assert_ulps(
+                            out,
+                            expected,
+                            SOFTMAX_ULPS,
+                            &format!("{} {columns} columns", kernels.isa()),
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

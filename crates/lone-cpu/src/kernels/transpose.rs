@@ -24,3 +24,26 @@ impl Kernels {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Numbers, every_isa};
+
+    #[test]
+    fn rows_become_columns() {
+        let mut numbers = Numbers::seeded(8);
+        for (planes, rows, columns) in
+            [(1, 1, 7), (2, 7, 1), (3, 16, 16), (2, 17, 64), (1, 33, 40), (2, 5, 3)]
+        {
+            let from = numbers.f32s(planes * rows * columns, 1.0);
+            for kernels in every_isa() {
+                let mut to = vec![0.0; from.len()];
+                kernels.transpose(&from, rows, columns, &mut to);
+                for (i, x) in from.iter().enumerate() {
+                    let (plane, row, column) = (i / (rows * columns), i / columns % rows, i % columns);
+                    assert_eq!(to[(plane * columns + column) * rows + row], *x, "{} at {i}", kernels.isa());
+                }
+            }
+        }
+    }
+}

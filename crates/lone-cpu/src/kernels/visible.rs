@@ -89,9 +89,52 @@ impl VisibleKeys {
         &self.ranges[start..self.ends[query]]
     }
 
+    /// The ranges of keys that any of `queries` sees, ascending, with a gap between each and the next.
+    pub(super) fn runs(&self, queries: Range<usize>) -> Runs<'_> {
+        Runs { visible: self, queries, at: 0 }
+    }
+
+    /// The ranges of `query` that end after `key`.
+    pub(super) fn ranges_after(&self, query: usize, key: usize) -> &[Range<usize>] {
+        let ranges = self.ranges(query);
+        &ranges[ranges.partition_point(|range| range.end <= key)..]
+    }
+
     /// Whether any visible key has a mask value other than zero, so that the mask must be added to the scores.
     pub fn weighted(&self) -> bool {
         self.weighted
+    }
+}
+
+/// What several queries see together; made by [`VisibleKeys::runs`].
+pub(super) struct Runs<'a> {
+    visible: &'a VisibleKeys,
+    queries: Range<usize>,
+    at: usize,
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let next_of = |query, key| self.visible.ranges_after(query, key).first();
+        let start = self
+            .queries
+            .clone()
+            .filter_map(|query| next_of(query, self.at))
+            .map(|range| range.start)
+            .min()?;
+        let mut end = start;
+        loop {
+            let touching =
+                |query| self.visible.ranges_after(query, end).first().filter(|range| range.start <= end);
+            match self.queries.clone().filter_map(touching).map(|range| range.end).max() {
+                Some(further) => end = further,
+                None => break,
+            }
+        }
+        self.at = end;
+        Some(start..end)
     }
 }
 
@@ -118,6 +161,21 @@ mod tests {
         assert_eq!(spelled(visible.ranges(1)), [(0, 2), (4, 5)]);
         assert!(!visible.weighted());
         assert_eq!((visible.queries(), visible.keys()), (2, 5));
+    }
+
+    #[test]
+    fn runs_join_what_several_queries_see() {
+        let hidden = -40000.0;
+        let visible = read(&[
+            &[0.0, hidden, hidden, hidden, 0.0, 0.0, hidden, hidden],
+            &[hidden, 0.0, hidden, hidden, hidden, 0.0, 0.0, hidden],
+            &[hidden, hidden, hidden, hidden, 0.0, hidden, hidden, 0.0],
+        ]);
+        let runs = |queries| spelled(&visible.runs(queries).collect::<Vec<_>>());
+        assert_eq!(runs(0..1), [(0, 1), (4, 6)]);
+        assert_eq!(runs(0..2), [(0, 2), (4, 7)]);
+        assert_eq!(runs(0..3), [(0, 2), (4, 8)]);
+        assert_eq!(runs(1..2), [(1, 2), (5, 7)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Fused attention.
 
 use super::call::broadcast;
+use super::eval::{Eval, Results, spread};
 use super::param::{FLOAT, MASK};
 use super::{Call, OpError, OpSpec, Param, row};
 use crate::{DType, Shape, TensorType};
@@ -16,6 +17,7 @@ pub(super) static ROWS: &[OpSpec] = &[OpSpec {
             Param::new("attn_mask", MASK).optional(),
         ],
         infer,
+        eval,
         "query (B,…,L,E), key (B,…,S,E), value (B,…,S,V), attn_mask (…,L,S) -> (B,…,L,V): \
          softmax(query * key^T / sqrt(E) + mask) * value; a bool mask is true where a key is seen",
     )
@@ -52,4 +54,48 @@ fn infer(call: &Call) -> Result<Vec<TensorType>, OpError> {
     let mut shape = query.to_vec();
     shape[rank - 1] = value[rank - 1];
     Ok(vec![TensorType::new(call.dtype("query"), shape)])
+}
+
+fn eval<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let query = e.shape("query");
+    let [.., queries, embedding] = **query else { unreachable!("the type rule asks for rank 3") };
+    let [.., keys, features] = **e.shape("value") else { unreachable!("the type rule asks for rank 3") };
+    let heads = query.elements() / (queries * embedding);
+    let mask = additive_mask(e, keys);
+    let (query, key, value) = (e.floats("query"), e.floats("key"), e.floats("value"));
+    let scale = 1.0 / (embedding as f32).sqrt();
+    let mut out = Vec::with_capacity(heads * queries * features);
+    let mut scores = vec![0.0; keys];
+    for row in 0..heads * queries {
+        let head = row / queries;
+        let query = &query[row * embedding..][..embedding];
+        for (score, key) in scores.iter_mut().zip(key[head * keys * embedding..].chunks_exact(embedding)) {
+            *score = e.numerics.dot(query, key, 0.0) * scale;
+        }
+        if let Some(mask) = &mask {
+            scores.iter_mut().zip(&mask[row * keys..]).for_each(|(score, mask)| *score += mask);
+        }
+        e.numerics.softmax(&mut scores);
+        let values = &value[head * keys * features..][..keys * features];
+        out.extend((0..features).map(|feature| {
+            let column: Vec<f32> = values[feature..].iter().step_by(features).copied().collect();
+            e.numerics.dot(&scores, &column, 0.0)
+        }));
+    }
+    e.computed(out)
+}
+
+/// The mask as numbers to add, one per score; a false of a bool mask is -inf.
+fn additive_mask(e: &Eval<'_, '_>, keys: usize) -> Option<Vec<f32>> {
+    let mask = e.tensors("attn_mask").first()?;
+    let mut shape = e.shape("query").to_vec();
+    *shape.last_mut().expect("the type rule asks for rank 3") = keys;
+    let shape = Shape::new(shape);
+    Some(match mask.ty.dtype {
+        DType::Bool => {
+            let seen = spread(mask.as_ints(), &mask.ty.shape, &shape);
+            seen.iter().map(|&seen| if seen != 0 { 0.0 } else { f32::NEG_INFINITY }).collect()
+        }
+        _ => spread(&mask.as_floats(), &mask.ty.shape, &shape).into_owned(),
+    })
 }

@@ -6,8 +6,11 @@
 //! blockwise           scale * (data - offset), one scale per block of data
 //! ```
 
+use super::eval::{Eval, Results, spread};
 use super::param::{BYTE_STREAM, BYTES, FLOAT, INT, PALETTE, PALETTE_INDICES, QUANTIZED, UINTS};
 use super::{Binding, Call, Domain, OpError, OpSpec, Opset, Param, row};
+use crate::interpret::{Tensor, View};
+use crate::literal::unpack;
 use crate::{Shape, TensorType};
 
 pub(super) static ROWS: &[OpSpec] = &[
@@ -22,6 +25,7 @@ pub(super) static ROWS: &[OpSpec] = &[
                 Param::constant("vector_axis", INT).optional(),
             ],
             infer_lut,
+            eval_lut,
             "indices (D…), lut (G…,P,V) -> (D…) with vector_axis V times as long: lut[group…, index, v]",
         )
     },
@@ -36,6 +40,7 @@ pub(super) static ROWS: &[OpSpec] = &[
                 Param::constant("shape", UINTS),
             ],
             infer_packed_lut,
+            eval_packed_lut,
             "indices, a stream of log2(P)-bit numbers, lut (P) -> shape: lut[index]",
         )
     },
@@ -50,6 +55,7 @@ pub(super) static ROWS: &[OpSpec] = &[
                 Param::constant("offset", QUANTIZED).optional(),
             ],
             infer_blockwise,
+            eval_blockwise,
             "data (D…), scale and offset (B…), B dividing D -> (D…): scale * (data - offset) block by block",
         )
     },
@@ -65,6 +71,7 @@ pub(super) static ROWS: &[OpSpec] = &[
                 Param::constant("axis", INT),
             ],
             infer_affine,
+            eval_affine,
             "quantized_data (D…), zero_point and scale () or (D_axis) -> (D…): scale * (quantized_data - zero_point)",
         )
     },
@@ -146,4 +153,101 @@ fn infer_affine(call: &Call) -> Result<Vec<TensorType>, OpError> {
         }
     }
     Ok(vec![TensorType::new(call.dtype("scale"), data.shape.clone())])
+}
+
+fn eval_lut<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let (lut, indices) = (e.tensor("lut"), e.tensor("indices"));
+    let rank = indices.ty.shape.len();
+    let [entries, vector] = lut.ty.shape[rank..] else {
+        unreachable!("the type rule asks for two more axes")
+    };
+    let groups = Shape::new(&lut.ty.shape[..rank]);
+    let axis = if e.call.has("vector_axis") { e.call.axis("vector_axis", rank)? } else { rank - 1 };
+    // Entry v of index position i lands at i * V + v on the vector axis: put V last, then move it behind that axis.
+    let mut spread = indices.ty.shape.to_vec();
+    spread.push(vector);
+    let mut perm: Vec<usize> = (0..rank).collect();
+    perm.insert(axis + 1, rank);
+    let view = View::permuted(&Shape::new(spread), &perm);
+    let offsets = blocks(&groups, &indices.ty.shape).into_iter().map(|group| group * entries);
+    let at: Vec<usize> =
+        offsets.zip(indices.as_ints()).map(|(first, &index)| first + index as usize).collect();
+    let ty = e.result().clone();
+    Ok(vec![if lut.ty.dtype.is_float() {
+        Tensor::floats(ty, looked_up(&lut.as_floats(), vector, &at, &view))
+    } else {
+        Tensor::ints(ty, looked_up(lut.as_ints(), vector, &at, &view))
+    }])
+}
+
+fn looked_up<T: Copy>(lut: &[T], vector: usize, at: &[usize], view: &View) -> Vec<T> {
+    if vector == 1 {
+        return at.iter().map(|&at| lut[at]).collect();
+    }
+    let vectors: Vec<T> = at.iter().flat_map(|&at| &lut[at * vector..][..vector]).copied().collect();
+    view.of(&vectors)
+}
+
+/// For each element of `data`, which of `blocks` it belongs to, each dimension cut into equal parts.
+fn blocks(blocks: &[usize], data: &[usize]) -> Vec<usize> {
+    let strides = Shape::new(blocks).strides();
+    // Each axis is walked twice: from block to block, and within one without moving.
+    let (mut dims, mut steps) = (Vec::new(), Vec::new());
+    for (axis, (&count, &extent)) in blocks.iter().zip(data).enumerate() {
+        dims.extend([count, extent / count]);
+        steps.extend([strides[axis] as isize, 0]);
+    }
+    let numbers: Vec<usize> = (0..blocks.iter().product()).collect();
+    View { start: 0, dims, steps }.of(&numbers)
+}
+
+fn eval_packed_lut<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let (lut, stream) = (e.tensor("lut"), e.ints("indices"));
+    let bits = lut.ty.shape[0].ilog2();
+    let stream: Vec<u8> = stream.iter().map(|&byte| byte as u8).collect();
+    let ty = e.result().clone();
+    let at: Vec<usize> = unpack(&stream, bits as usize, ty.shape.elements()).map(usize::from).collect();
+    let view = View::permuted(&Shape::from([at.len()]), &[0]);
+    Ok(vec![if lut.ty.dtype.is_float() {
+        Tensor::floats(ty, looked_up(&lut.as_floats(), 1, &at, &view))
+    } else {
+        Tensor::ints(ty, looked_up(lut.as_ints(), 1, &at, &view))
+    }])
+}
+
+/// The numbers of a tensor of any type.
+fn numbers(tensor: &Tensor<'_>) -> Vec<f32> {
+    match tensor.ty.dtype.is_float() {
+        true => tensor.as_floats().into_owned(),
+        false => tensor.as_ints().iter().map(|&value| value as f32).collect(),
+    }
+}
+
+fn eval_blockwise<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let (mut data, scale) = (numbers(e.tensor("data")), e.floats("scale"));
+    let at = blocks(e.shape("scale"), e.shape("data"));
+    if let Some(offset) = e.tensors("offset").first() {
+        let offset = numbers(offset);
+        data.iter_mut().zip(&at).for_each(|(value, &at)| *value -= offset[at]);
+    }
+    data.iter_mut().zip(&at).for_each(|(value, &at)| *value *= scale[at]);
+    e.computed(data)
+}
+
+fn eval_affine<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let shape = e.shape("quantized_data");
+    let axis = e.call.axis("axis", shape.len())?;
+    // A vector counts along axis: as a shape, ones but there.
+    let along = |name| {
+        let mut along = vec![1; shape.len()];
+        along[axis] = e.shape(name).elements();
+        Shape::new(along)
+    };
+    let (scale, zero) = (e.floats("scale"), numbers(e.tensor("zero_point")));
+    let scale = spread(&scale, &along("scale"), shape);
+    let zero = spread(&zero, &along("zero_point"), shape);
+    let data = numbers(e.tensor("quantized_data"));
+    e.computed(
+        data.iter().zip(scale.iter().zip(zero.iter())).map(|(x, (scale, zero))| scale * (x - zero)).collect(),
+    )
 }

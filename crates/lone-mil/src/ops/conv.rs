@@ -4,8 +4,10 @@
 //! out[n,o,p…] = bias[o] + sum over c, k… of weight[o,c,k…] * x[n, group(o) + c, p*stride + k*dilation - pad …]
 //! ```
 
+use super::eval::{Eval, Results};
 use super::param::{FLOAT, FLOAT_VECTOR, Fallback, INT, INTS, STR};
 use super::{Call, OpError, OpSpec, Param, row};
+use crate::interpret::{Rows, View};
 use crate::{Shape, TensorType};
 
 pub(super) static ROWS: &[OpSpec] = &[row(
@@ -21,6 +23,7 @@ pub(super) static ROWS: &[OpSpec] = &[row(
         Param::constant("groups", INT).or(Fallback::Int(1)),
     ],
     infer,
+    eval,
     "x (N,C,H,W), weight (O,C/groups,KH,KW), bias (O) -> (N,O,H',W'); likewise for one and three spatial axes",
 )];
 
@@ -131,4 +134,72 @@ fn infer(call: &Call) -> Result<Vec<TensorType>, OpError> {
     let mut shape = vec![x[0], weight[0]];
     shape.extend(&numbers.out);
     Ok(vec![TensorType::new(call.dtype("x"), Shape::new(shape))])
+}
+
+fn eval<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let conv = Convolution::of(e.call)?;
+    let (shape, weight) = (e.shape("x"), e.shape("weight"));
+    let (images, channels, features) = (shape[0], weight[1], weight[0]);
+    let area: usize = shape[2..].iter().product();
+    let positions: usize = conv.out.iter().product();
+    let row_len = channels * conv.kernel.iter().product::<usize>();
+    let (x, bias) = (e.floats("x"), e.opt_floats("bias"));
+    let mut rows = Rows::of(e.tensor("weight"), row_len);
+    let mut out = vec![0.0; images * features * positions];
+    for image in 0..images {
+        for group in 0..conv.groups {
+            let first = (image * conv.groups + group) * channels * area;
+            let patches = conv.patches(&x[first..first + channels * area], channels, &shape[2..]);
+            for feature in group * features / conv.groups..(group + 1) * features / conv.groups {
+                let row = rows.get(feature);
+                let start = bias.as_ref().map_or(0.0, |bias| bias[feature]);
+                let to = &mut out[(image * features + feature) * positions..][..positions];
+                for (to, patch) in to.iter_mut().zip(patches.chunks_exact(row_len)) {
+                    *to = e.numerics.dot(row, patch, start);
+                }
+            }
+        }
+    }
+    e.computed(out)
+}
+
+impl Convolution {
+    /// What each output position multiplies with a row of weights: x `(channels, extents…)` -> `(positions,
+    /// channels, kernel…)`, zeros where the kernel reaches into the padding.
+    fn patches(&self, x: &[f32], channels: usize, extents: &[usize]) -> Vec<f32> {
+        let area: usize = extents.iter().product();
+        if self.kernel.iter().all(|&k| k == 1)
+            && self.out == extents
+            && self.pad_before.iter().all(|&p| p == 0)
+        {
+            return View::permuted(&Shape::from([channels, area]), &[1, 0]).of(x);
+        }
+        let taps: usize = self.kernel.iter().product();
+        let positions: usize = self.out.iter().product();
+        let mut patches = vec![0.0; positions * channels * taps];
+        for (position, patch) in patches.chunks_exact_mut(channels * taps).enumerate() {
+            for tap in 0..taps {
+                let Some(source) = self.source(position, tap, extents) else { continue };
+                for channel in 0..channels {
+                    patch[channel * taps + tap] = x[channel * area + source];
+                }
+            }
+        }
+        patches
+    }
+
+    /// Where in a channel the tap of a position reads; `None` in the padding.
+    fn source(&self, mut position: usize, mut tap: usize, extents: &[usize]) -> Option<usize> {
+        let (mut source, mut stride) = (0, 1);
+        for axis in (0..extents.len()).rev() {
+            let at = position % self.out[axis] * self.strides[axis]
+                + tap % self.kernel[axis] * self.dilations[axis];
+            let at = at.checked_sub(self.pad_before[axis]).filter(|&at| at < extents[axis])?;
+            source += at * stride;
+            stride *= extents[axis];
+            position /= self.out[axis];
+            tap /= self.kernel[axis];
+        }
+        Some(source)
+    }
 }

@@ -1,8 +1,10 @@
 //! Looking rows up by index.
 
+use super::eval::{Eval, Results};
 use super::param::{BOOL, Fallback, INDICES, INT, TENSOR};
 use super::{Call, OpError, OpSpec, Param, row};
 use crate::TensorType;
+use crate::interpret::Tensor;
 
 pub(super) static ROWS: &[OpSpec] = &[row(
     "gather",
@@ -14,6 +16,7 @@ pub(super) static ROWS: &[OpSpec] = &[row(
         Param::constant("validate_indices", BOOL).or(Fallback::Bool(false)),
     ],
     infer,
+    eval,
     "x (B,…,D,…), indices (B,I…) -> (B,…,I…,…): x at indices along axis, batch_dims leading axes B in common",
 )];
 
@@ -44,4 +47,48 @@ fn infer(call: &Call) -> Result<Vec<TensorType>, OpError> {
     shape.extend(&indices[batch..]);
     shape.extend(&x.shape[axis + 1..]);
     Ok(vec![TensorType::new(x.dtype, shape)])
+}
+
+fn eval<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let (axis, batch) = gather_axes(e.call)?;
+    let (x, indices) = (e.shape("x"), e.ints("indices"));
+    let extent = x[axis];
+    if let Some(index) = indices.iter().find(|&&index| !(0..extent as i64).contains(&index)) {
+        return Err(e.call.wrong("indices", format!("0 to {}", extent - 1), index));
+    }
+    let places = Places {
+        middle: x[batch..axis].iter().product(),
+        extent,
+        run: x[axis + 1..].iter().product(),
+        per_batch: e.shape("indices")[batch..].iter().product(),
+    };
+    let ty = e.result().clone();
+    e.moved(if e.holds_floats("x") {
+        Tensor::floats(ty, places.gather(&e.floats("x"), indices))
+    } else {
+        Tensor::ints(ty, places.gather(e.ints("x"), indices))
+    })
+}
+
+/// x as (batches, middle, extent, run), indices as (batches, `per_batch`).
+struct Places {
+    middle: usize,
+    extent: usize,
+    run: usize,
+    per_batch: usize,
+}
+
+impl Places {
+    fn gather<T: Copy>(&self, x: &[T], indices: &[i64]) -> Vec<T> {
+        let mut out = Vec::with_capacity(indices.len() * self.middle * self.run);
+        for (batch, indices) in indices.chunks_exact(self.per_batch).enumerate() {
+            for middle in 0..self.middle {
+                let first = (batch * self.middle + middle) * self.extent;
+                for &index in indices {
+                    out.extend_from_slice(&x[(first + index as usize) * self.run..][..self.run]);
+                }
+            }
+        }
+        out
+    }
 }

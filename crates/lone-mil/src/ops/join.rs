@@ -1,8 +1,11 @@
 //! Operations that join tensors, part them and repeat them.
 
+use super::eval::{Eval, Results};
 use super::param::{BOOL, Fallback, INT, INTS, TENSOR};
+use super::slice::{Range, cut};
 use super::{Call, OpError, OpSpec, Param, row};
 use crate::TensorType;
+use crate::interpret::{Tensor, View};
 
 pub(super) static ROWS: &[OpSpec] = &[
     row(
@@ -13,6 +16,7 @@ pub(super) static ROWS: &[OpSpec] = &[
             Param::constant("interleave", BOOL).or(Fallback::Bool(false)),
         ],
         infer_concat,
+        eval_concat,
         "values, alike but for axis -> one after the other along axis",
     ),
     row(
@@ -24,12 +28,14 @@ pub(super) static ROWS: &[OpSpec] = &[
             Param::constant("axis", INT),
         ],
         infer_split,
+        eval_split,
         "x -> parts along axis, num_splits equal ones or of split_sizes",
     ),
     row(
         "tile",
         &[Param::new("x", TENSOR), Param::constant("reps", INTS)],
         infer_tile,
+        eval_tile,
         "x -> repeated reps[i] times along axis i",
     ),
 ];
@@ -53,6 +59,9 @@ fn infer_concat(call: &Call) -> Result<Vec<TensorType>, OpError> {
     Ok(vec![TensorType::new(first.dtype, shape)])
 }
 
+/// More parts than any program has; a foreign one may not make us hold a number of its choice.
+const MAX_PARTS: usize = 1 << 16;
+
 /// The extents of the parts of a `split` along its axis.
 ///
 /// # Errors
@@ -74,8 +83,10 @@ pub fn split_sizes(call: &Call) -> Result<Vec<usize>, OpError> {
     }
     let count = call.int("num_splits")?;
     match usize::try_from(count) {
-        Ok(parts) if parts > 0 && extent.is_multiple_of(parts) => Ok(vec![extent / parts; parts]),
-        _ => Err(call.wrong("num_splits", format!("a divisor of {extent}"), count)),
+        Ok(parts) if (1..=MAX_PARTS).contains(&parts) && extent.is_multiple_of(parts) => {
+            Ok(vec![extent / parts; parts])
+        }
+        _ => Err(call.wrong("num_splits", format!("a divisor of {extent}, at most {MAX_PARTS}"), count)),
     }
 }
 
@@ -100,4 +111,54 @@ fn infer_tile(call: &Call) -> Result<Vec<TensorType>, OpError> {
     let shape = dims.collect::<Option<Vec<_>>>();
     let shape = shape.ok_or_else(|| call.wrong("reps", "positive numbers", format!("{reps:?}")))?;
     Ok(vec![TensorType::new(x.dtype, shape)])
+}
+
+fn eval_concat<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    /// Runs of `values`, each as many elements as it says, in turn until all are used up.
+    fn interleave<T: Copy>(values: &[(&[T], usize)]) -> Vec<T> {
+        let mut out = Vec::with_capacity(values.iter().map(|(value, _)| value.len()).sum());
+        let rounds = values[0].0.len() / values[0].1;
+        for round in 0..rounds {
+            values.iter().for_each(|&(value, run)| out.extend_from_slice(&value[round * run..][..run]));
+        }
+        out
+    }
+    let values = e.tensors("values");
+    let axis = e.call.axis("axis", e.result().shape.len())?;
+    let run = |value: &Tensor<'_>| value.ty.shape[axis..].iter().product::<usize>();
+    if e.holds_floats("values") {
+        let floats: Vec<_> = values.iter().map(Tensor::as_floats).collect();
+        let runs: Vec<(&[f32], usize)> =
+            floats.iter().zip(values).map(|(f, value)| (&**f, run(value))).collect();
+        e.moved(Tensor::floats(e.result().clone(), interleave(&runs)))
+    } else {
+        let runs: Vec<_> = values.iter().map(|value| (value.as_ints(), run(value))).collect();
+        e.moved(Tensor::ints(e.result().clone(), interleave(&runs)))
+    }
+}
+
+fn eval_split<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let x = e.tensor("x");
+    let axis = e.call.axis("axis", x.ty.shape.len())?;
+    let mut ranges: Vec<Range> = x.ty.shape.iter().map(|&dim| Range::run(0, dim)).collect();
+    let mut parts = Vec::with_capacity(e.results.len());
+    for ty in e.results {
+        let start = ranges[axis].start + if parts.is_empty() { 0 } else { ranges[axis].len };
+        ranges[axis] = Range::run(start, ty.shape[axis]);
+        parts.push(cut(e, x, &ranges, &ty.shape));
+    }
+    Ok(parts)
+}
+
+fn eval_tile<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let x = e.tensor("x");
+    let strides = x.ty.shape.strides();
+    let reps = e.call.ints("reps")?;
+    // Each axis is walked twice: as often as it repeats, without moving, and then along itself.
+    let (mut dims, mut steps) = (Vec::new(), Vec::new());
+    for (axis, &reps) in reps.iter().enumerate() {
+        dims.extend([reps as usize, x.ty.shape[axis]]);
+        steps.extend([0, strides[axis] as isize]);
+    }
+    e.moved(x.viewed(&View { start: 0, dims, steps }, &e.result().shape))
 }

@@ -1,7 +1,9 @@
 //! Operations that rearrange axes and leave the values alone.
 
+use super::eval::{Eval, Results};
 use super::param::{INTS, TENSOR};
 use super::{Call, OpError, OpSpec, Param, row};
+use crate::interpret::View;
 use crate::{Shape, TensorType};
 
 pub(super) static ROWS: &[OpSpec] = &[
@@ -9,24 +11,28 @@ pub(super) static ROWS: &[OpSpec] = &[
         "reshape",
         &[Param::new("x", TENSOR), Param::constant("shape", INTS)],
         infer_reshape,
+        reshaped,
         "x (…) -> shape, in row-major order; one -1 takes what is left, a 0 keeps the axis of x in its place",
     ),
     row(
         "transpose",
         &[Param::new("x", TENSOR), Param::constant("perm", INTS)],
         infer_transpose,
+        eval_transpose,
         "x (…) -> axis i of the result is axis perm[i] of x",
     ),
     row(
         "expand_dims",
         &[Param::new("x", TENSOR), Param::constant("axes", INTS)],
         infer_expand_dims,
+        reshaped,
         "x (…) -> with axes of 1, counted in the result",
     ),
     row(
         "squeeze",
         &[Param::new("x", TENSOR), Param::constant("axes", INTS).optional()],
         infer_squeeze,
+        reshaped,
         "x (…) -> without those of axes (of all) that are 1",
     ),
 ];
@@ -84,4 +90,13 @@ fn infer_squeeze(call: &Call) -> Result<Vec<TensorType>, OpError> {
     let axes = call.axes("axes", x.len())?;
     let kept = |&axis: &usize| x[axis] != 1 || !axes.contains(&axis);
     like_x(call, (0..x.len()).filter(kept).map(|axis| x[axis]).collect::<Vec<_>>())
+}
+
+fn reshaped<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    e.moved(e.tensor("x").reshaped(&e.result().shape))
+}
+
+fn eval_transpose<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let perm = e.call.axes("perm", e.shape("x").len())?;
+    e.moved(e.tensor("x").viewed(&View::permuted(e.shape("x"), &perm), &e.result().shape))
 }

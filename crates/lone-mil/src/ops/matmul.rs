@@ -1,9 +1,11 @@
 //! Products of matrices.
 
 use super::call::broadcast;
+use super::eval::{Eval, Results};
 use super::param::{BOOL, FLOAT, FLOAT_VECTOR, Fallback, NUMBER};
 use super::{Call, OpError, OpSpec, Param, row};
-use crate::TensorType;
+use crate::interpret::{Rows, Tensor, View};
+use crate::{Shape, TensorType};
 
 pub(super) static ROWS: &[OpSpec] = &[
     row(
@@ -15,6 +17,7 @@ pub(super) static ROWS: &[OpSpec] = &[
             Param::constant("transpose_y", BOOL).or(Fallback::Bool(false)),
         ],
         infer_matmul,
+        eval_matmul,
         "x (…,M,K), y (…,K,N) -> (…,M,N); leading axes broadcast, a vector stands for one row or column",
     ),
     row(
@@ -25,6 +28,7 @@ pub(super) static ROWS: &[OpSpec] = &[
             Param::constant("bias", FLOAT_VECTOR).like("x").optional(),
         ],
         infer_linear,
+        eval_linear,
         "x (…,I), weight (O,I), bias (O) -> (…,O): x * weight^T + bias",
     ),
 ];
@@ -101,4 +105,68 @@ fn infer_linear(call: &Call) -> Result<Vec<TensorType>, OpError> {
     let mut shape = lead.to_vec();
     shape.push(weight[0]);
     Ok(vec![TensorType::new(call.dtype("x"), shape)])
+}
+
+fn eval_matmul<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let product = MatrixProduct::of(e.call)?;
+    let x = e.tensor("x").ty.shape.len() > 1 && e.call.bool("transpose_x")?;
+    let y = e.tensor("y").ty.shape.len() > 1 && !e.call.bool("transpose_y")?;
+    let (x, x_batch) = matrices(e.tensor("x"), x, &product.batch);
+    let (y, y_batch) = matrices(e.tensor("y"), y, &product.batch);
+    if e.holds_floats("x") {
+        let dot = |x: &[f32], y: &[f32]| e.numerics.dot(x, y, 0.0);
+        let (x, y) = (x.as_floats(), y.as_floats());
+        return e.computed(product.of_rows((&x, &x_batch), (&y, &y_batch), dot));
+    }
+    let dot = |x: &[i64], y: &[i64]| x.iter().zip(y).fold(0i64, |sum, (x, y)| sum.wrapping_add(x * y));
+    e.computed_ints(product.of_rows((x.as_ints(), &x_batch), (y.as_ints(), &y_batch), dot))
+}
+
+/// The matrices of an operand with the axis summed over last, and which of them each batch takes.
+fn matrices<'v>(tensor: &Tensor<'v>, swap: bool, batch: &[usize]) -> (Tensor<'v>, Vec<usize>) {
+    let shape = &tensor.ty.shape;
+    let rank = shape.len();
+    let mut perm: Vec<usize> = (0..rank).collect();
+    if swap {
+        perm.swap(rank - 1, rank - 2);
+    }
+    let view = View::permuted(shape, &perm);
+    let lead = &shape[..rank.saturating_sub(2)];
+    let numbers: Vec<usize> = (0..lead.iter().product()).collect();
+    let matrices = if swap { tensor.viewed(&view, &Shape::new(view.dims.clone())) } else { tensor.clone() };
+    (matrices, View::broadcast(lead, batch).of(&numbers))
+}
+
+impl MatrixProduct {
+    /// Every row of x (…,M,K) with every row of y (…,N,K), each with the matrix that each batch takes.
+    fn of_rows<T>(
+        &self,
+        (x, x_batch): (&[T], &[usize]),
+        (y, y_batch): (&[T], &[usize]),
+        dot: impl Fn(&[T], &[T]) -> T,
+    ) -> Vec<T> {
+        let (m, n, k) = (self.m, self.n, self.k);
+        let mut out = Vec::with_capacity(x_batch.len() * m * n);
+        for (&x_at, &y_at) in x_batch.iter().zip(y_batch) {
+            for row in x[x_at * m * k..][..m * k].chunks_exact(k) {
+                out.extend(y[y_at * n * k..][..n * k].chunks_exact(k).map(|column| dot(row, column)));
+            }
+        }
+        out
+    }
+}
+
+fn eval_linear<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let [features, k] = **e.shape("weight") else { unreachable!("the type rule asks for a matrix") };
+    let (x, bias) = (e.floats("x"), e.opt_floats("bias"));
+    let mut rows = Rows::of(e.tensor("weight"), k);
+    let mut out = vec![0.0; x.len() / k * features];
+    for feature in 0..features {
+        let row = rows.get(feature);
+        let start = bias.as_ref().map_or(0.0, |bias| bias[feature]);
+        for (x, out) in x.chunks_exact(k).zip(out.chunks_exact_mut(features)) {
+            out[feature] = e.numerics.dot(row, x, start);
+        }
+    }
+    e.computed(out)
 }

@@ -13,6 +13,7 @@ mod constexpr;
 mod conv;
 mod elementwise;
 mod error;
+pub(crate) mod eval;
 mod gather;
 mod join;
 mod layout;
@@ -25,6 +26,7 @@ mod slice;
 mod state;
 
 use crate::TensorType;
+use eval::EvalFn;
 
 pub use call::Call;
 pub(crate) use call::is_sized;
@@ -52,6 +54,8 @@ pub struct OpSpec {
     pub infer: fn(&Call) -> Result<Vec<TensorType>, OpError>,
     /// What it computes, with a key of the shapes.
     pub doc: &'static str,
+    /// The results from the values of the arguments; `None` for what cannot be run without a device's state.
+    pub(crate) eval: Option<EvalFn>,
 }
 
 /// Where the file format keeps an operation's arguments.
@@ -114,9 +118,10 @@ const fn row(
     name: &'static str,
     params: &'static [Param],
     infer: fn(&Call) -> Result<Vec<TensorType>, OpError>,
+    eval: EvalFn,
     doc: &'static str,
 ) -> OpSpec {
-    OpSpec { name, since: Opset::CoreML5, binding: Binding::Named, params, infer, doc }
+    OpSpec { name, since: Opset::CoreML5, binding: Binding::Named, params, infer, doc, eval: Some(eval) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Operations that relate each element to the others of its row.
 
+use super::eval::{Eval, Results};
 use super::param::{FLOAT, FLOAT_SCALAR, Fallback, INT, INTS};
 use super::{Call, OpError, OpSpec, Param, row};
+use crate::interpret::View;
 use crate::{Shape, TensorType};
 
 pub(super) static ROWS: &[OpSpec] = &[
@@ -12,6 +14,7 @@ pub(super) static ROWS: &[OpSpec] = &[
             call.axis("axis", call.shape("x").len())?;
             Ok(vec![call.ty("x").clone()])
         },
+        eval_softmax,
         "x (…) -> (…): e^(x - max) / sum of e^(x - max) over axis",
     ),
     row(
@@ -24,6 +27,7 @@ pub(super) static ROWS: &[OpSpec] = &[
             Param::constant("epsilon", FLOAT_SCALAR).like("x").or(Fallback::Float(1e-5)),
         ],
         infer_layer_norm,
+        eval_layer_norm,
         "x (…), gamma and beta shaped as the normalised axes -> (…): (x - mean) / sqrt(variance + epsilon) * gamma + beta",
     ),
 ];
@@ -38,4 +42,35 @@ fn infer_layer_norm(call: &Call) -> Result<Vec<TensorType>, OpError> {
         }
     }
     Ok(vec![x.clone()])
+}
+
+fn eval_softmax<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let axis = e.call.axis("axis", e.shape("x").len())?;
+    each_row(e, &[axis], |row| e.numerics.softmax(row))
+}
+
+fn eval_layer_norm<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let axes = e.call.axes("axes", e.shape("x").len())?;
+    let (gamma, beta, epsilon) = (e.opt_floats("gamma"), e.opt_floats("beta"), e.float("epsilon"));
+    each_row(e, &axes, |row| {
+        e.numerics.normalize(row, epsilon);
+        if let Some(gamma) = &gamma {
+            row.iter_mut().zip(&**gamma).for_each(|(x, gamma)| *x *= gamma);
+        }
+        if let Some(beta) = &beta {
+            row.iter_mut().zip(&**beta).for_each(|(x, beta)| *x += beta);
+        }
+    })
+}
+
+/// `f` of x, row by row over `axes`, in place.
+fn each_row<'v>(e: &Eval<'_, 'v>, axes: &[usize], f: impl Fn(&mut [f32])) -> Results<'v> {
+    let row_len = axes.iter().map(|&axis| e.shape("x")[axis]).product();
+    let (moved, perm) = Eval::with_last(e.tensor("x"), axes);
+    let mut rows = moved.as_floats().into_owned();
+    rows.chunks_exact_mut(row_len).for_each(f);
+    // Axis i of the rows is axis perm[i] of x; the inverse of that order leads back.
+    let mut back = vec![0; perm.len()];
+    perm.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
+    e.computed(View::permuted(&moved.ty.shape, &back).of(&rows))
 }

@@ -1,7 +1,9 @@
 //! Regions of tensors: cutting them out and replacing them. Bounds follow Python's slices.
 
+use super::eval::{Eval, Results};
 use super::param::{BOOLS, INTS, TENSOR};
 use super::{Call, OpError, OpSpec, Param, row};
+use crate::interpret::{Tensor, View};
 use crate::{Shape, TensorType};
 
 const SLICE: [Param; 6] = [
@@ -26,12 +28,14 @@ pub(super) static ROWS: &[OpSpec] = &[
             SLICE[5],
         ],
         infer_by_index,
+        eval_by_index,
         "x -> x[begin:end:stride] on each axis; a mask ignores its bound, squeeze_mask takes begin and drops the axis",
     ),
     row(
         "slice_by_size",
         &[Param::new("x", TENSOR), Param::new("begin", INTS), Param::constant("size", INTS)],
         infer_by_size,
+        eval_by_size,
         "x -> size[i] elements of axis i from begin[i] on; a size of -1 takes the rest",
     ),
     OpSpec {
@@ -49,6 +53,7 @@ pub(super) static ROWS: &[OpSpec] = &[
                 SLICE[5],
             ],
             infer_update,
+            eval_update,
             "x -> x with x[begin:end:stride] replaced by update",
         )
     },
@@ -178,4 +183,68 @@ fn infer_update(call: &Call) -> Result<Vec<TensorType>, OpError> {
         }
     }
     Ok(vec![x.clone()])
+}
+
+/// The view of `ranges` on a row-major buffer of `shape`.
+fn view(shape: &Shape, ranges: &[Range]) -> View {
+    let strides = shape.strides();
+    View {
+        start: ranges.iter().zip(&strides).map(|(range, stride)| range.start * stride).sum(),
+        dims: ranges.iter().map(|range| range.len).collect(),
+        steps: ranges
+            .iter()
+            .zip(&strides)
+            .map(|(range, &stride)| range.step as isize * stride as isize)
+            .collect(),
+    }
+}
+
+/// What `ranges` take of `x`, as a tensor of `shape`.
+pub(super) fn cut<'v>(e: &Eval<'_, 'v>, x: &Tensor<'v>, ranges: &[Range], shape: &Shape) -> Tensor<'v> {
+    let part = x.viewed(&view(&x.ty.shape, ranges), shape);
+    if !x.ty.dtype.is_float() || ranges.last().is_none_or(|range| range.start == 0) {
+        return part;
+    }
+    let mut values = part.as_floats().into_owned();
+    e.numerics.width_slice(&mut values);
+    Tensor::floats(part.ty.clone(), values)
+}
+
+fn eval_by_index<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    e.moved(cut(e, e.tensor("x"), &slice_ranges(e.call)?, &e.result().shape))
+}
+
+fn eval_by_size<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    let x = e.shape("x");
+    let mut ranges = Vec::with_capacity(x.len());
+    for (axis, &begin) in e.ints("begin").iter().enumerate() {
+        let start = e.call.normal_axis("begin", begin, x[axis])?;
+        let len = e.result().shape[axis];
+        if start + len > x[axis] {
+            let expected = format!("at most {} on axis {axis} of x {x}", x[axis] - len);
+            return Err(e.call.wrong("begin", expected, begin));
+        }
+        ranges.push(Range::run(start, len));
+    }
+    e.moved(cut(e, e.tensor("x"), &ranges, &e.result().shape))
+}
+
+fn eval_update<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
+    fn replaced<T: Copy>(x: &[T], at: &[usize], update: &[T]) -> Vec<T> {
+        let mut out = x.to_vec();
+        at.iter().zip(update).for_each(|(&at, &value)| out[at] = value);
+        out
+    }
+    let (x, ty) = (e.shape("x"), e.result().clone());
+    let ranges = ranges(e.call, e.ints("begin"), e.ints("end"))?;
+    if shape_of(&ranges) != *e.shape("update") {
+        return Err(e.call.wrong_type("update", format!("{}, the region of x {x}", shape_of(&ranges))));
+    }
+    let numbers: Vec<usize> = (0..x.elements()).collect();
+    let at = view(x, &ranges).of(&numbers);
+    e.moved(if e.holds_floats("x") {
+        Tensor::floats(ty, replaced(&e.floats("x"), &at, &e.floats("update")))
+    } else {
+        Tensor::ints(ty, replaced(e.ints("x"), &at, e.ints("update")))
+    })
 }

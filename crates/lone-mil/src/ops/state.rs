@@ -7,19 +7,23 @@ use crate::TensorType;
 pub(super) static ROWS: &[OpSpec] = &[
     OpSpec {
         since: Opset::CoreML8,
+        eval: None,
         ..row(
             "read_state",
             &[Param::new("input", STATE)],
             |call| Ok(vec![call.ty("input").clone()]),
+            |_| Ok(Vec::new()),
             "input, a state of type T -> T, what it holds now",
         )
     },
     OpSpec {
         since: Opset::CoreML8,
+        eval: None,
         ..row(
             "write_state",
             &[Param::new("input", STATE), Param::new("data", FLOAT)],
             infer_write,
+            |_| Ok(Vec::new()),
             "input, a state of type T, data T -> nothing; the state now holds data",
         )
     },

@@ -1,6 +1,6 @@
 //! A program out of the messages of a `model.mlmodel`, refusing whatever this crate cannot stand for.
 //!
-//! What a single operation means is not checked here: that is the part of the program's verification.
+//! Here messages become a program, whatever it says; whether that holds together, [`verify`](crate::verify) checks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use crate::{Arg, Def, Function, Literal, Op, Payload, Program, Value, ValueId};
 
 use super::Metadata;
 use super::description::Described;
-use super::encode::{check_identifier, find_opset, op_place};
+use super::encode::op_place;
 use super::error::Fault;
 use super::literal::decode_literal;
 use super::types::decode_value_type;
@@ -24,7 +24,7 @@ const PROGRAM_VERSION: i64 = 1;
 /// The only attribute that a program may have: a dictionary of tool versions.
 const BUILD_INFO: &str = "buildInfo";
 
-pub(super) fn decode_model(model: &model::Model) -> Result<(Program, Metadata), Fault> {
+pub(super) fn decode_model(model: &model::Model) -> Result<(Program, Described, Metadata), Fault> {
     let version = model.specification_version;
     if !VERSIONS.contains(&version) {
         return Err(Fault::new("specification version", "6 to 10", version));
@@ -35,15 +35,14 @@ pub(super) fn decode_model(model: &model::Model) -> Result<(Program, Metadata), 
         model.description.as_ref().ok_or_else(|| missing("description", "one of the features"))?;
     let described = Described::decode(description, version)?;
     check_program(program, &described)?;
-    let mut functions = Vec::new();
-    for (name, features) in &described.functions {
-        let within = |fault: Fault| fault.within(format_args!("function `{name}`"));
-        let function = decode_function(name, &program.functions[name]).map_err(within)?;
-        features.check(&function, version).map_err(|fault| within(fault.within("description")))?;
-        functions.push(function);
-    }
+    let functions = described.functions.iter().map(|(name, _)| {
+        let function = decode_function(name, &program.functions[name]);
+        function.map_err(|fault| fault.within(format_args!("function `{name}`")))
+    });
+    let functions = functions.collect::<Result<_, _>>()?;
     let metadata = description.metadata.as_ref().map(Metadata::decode).unwrap_or_default();
-    Ok((Program { functions, default_function: described.default_function }, metadata))
+    let default_function = described.default_function.clone();
+    Ok((Program { functions, default_function }, described, metadata))
 }
 
 /// Checks the program apart from its functions, which must be just those that are described.
@@ -77,7 +76,6 @@ struct Scope {
 impl Scope {
     fn define(&mut self, message: &NamedValueType, def: Def) -> Result<ValueId, Fault> {
         let name = &message.name;
-        check_identifier(name)?;
         let ty = decode_value_type(message.r#type.as_ref())
             .map_err(|fault| fault.within(format_args!("`{name}`")))?;
         let id = ValueId(self.values.len() as u32);
@@ -95,8 +93,8 @@ impl Scope {
 }
 
 fn decode_function(name: &str, message: &mil::Function) -> Result<Function, Fault> {
-    check_identifier(name)?;
-    let opset = find_opset(&message.opset)?;
+    let unknown = || Fault::new("opset", "CoreML5 to CoreML9", format_args!("`{}`", message.opset));
+    let opset = Opset::from_name(&message.opset).ok_or_else(unknown)?;
     let block = message.block_specializations.get(&message.opset).ok_or_else(|| {
         let found = message.block_specializations.keys().cloned().collect::<Vec<_>>().join(", ");
         Fault::new("body", format_args!("one for {}", message.opset), format_args!("those for: {found}"))

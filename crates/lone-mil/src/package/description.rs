@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::proto::model::{
     ArrayFeatureType, FeatureDescription, FeatureKind, FeatureType, ModelDescription, StateFeatureType,
 };
-use crate::{DType, Function, TensorType, ValueId, ValueType};
+use crate::{DType, Function, Program, TensorType, ValueId, ValueType};
 
 use super::FUNCTIONS_SINCE;
 use super::encode::LONE_FUNCTION;
@@ -98,6 +98,7 @@ pub(super) struct Described {
     /// The functions, in the order they are listed.
     pub(super) functions: Vec<(String, Features)>,
     pub(super) default_function: String,
+    version: i32,
 }
 
 impl Described {
@@ -106,7 +107,7 @@ impl Described {
         if functions.is_empty() {
             let features = Features { inputs: input.clone(), outputs: output.clone(), states: state.clone() };
             let functions = vec![(LONE_FUNCTION.to_owned(), features)];
-            return Ok(Described { functions, default_function: LONE_FUNCTION.into() });
+            return Ok(Described { functions, default_function: LONE_FUNCTION.into(), version });
         }
         if version < FUNCTIONS_SINCE {
             let place = "specification version";
@@ -132,13 +133,23 @@ impl Described {
             };
             (function.name.clone(), features)
         });
-        Ok(Described { functions: functions.collect(), default_function: default_function_name.clone() })
+        let default_function = default_function_name.clone();
+        Ok(Described { functions: functions.collect(), default_function, version })
+    }
+
+    /// Checks that the functions of `program`, in the order described, have just these features.
+    pub(super) fn check(&self, program: &Program) -> Result<(), Fault> {
+        for ((name, features), function) in self.functions.iter().zip(&program.functions) {
+            let checked = features.check(function, self.version);
+            checked.map_err(|fault| fault.within(format_args!("description of `{name}`")))?;
+        }
+        Ok(())
     }
 }
 
 impl Features {
     /// Checks that `function` has just these features, the outputs in this order, and that `version` has such.
-    pub(super) fn check(&self, function: &Function, version: i32) -> Result<(), Fault> {
+    fn check(&self, function: &Function, version: i32) -> Result<(), Fault> {
         let needed = version_needed(function);
         if version < needed {
             return Err(Fault::new("specification version", format_args!("{needed} or more"), version));

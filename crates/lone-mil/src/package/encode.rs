@@ -1,8 +1,7 @@
-//! A program as the messages of a `model.mlmodel`.
+//! A program as the messages of a `model.mlmodel`. It has been verified before.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::identifier::is_identifier;
 use crate::ops::{Binding, Opset};
 use crate::proto::mil::{Argument, BindingKind, Block, NamedValueType, Operation};
 use crate::proto::{mil, model};
@@ -24,13 +23,6 @@ pub(super) fn encode_model(program: &Program, metadata: &Metadata) -> Result<mod
         let within = |fault: Fault| fault.within(format_args!("function `{}`", function.name));
         features.push(Features::of(function).map_err(within)?);
         functions.insert(function.name.clone(), encode_function(function).map_err(within)?);
-    }
-    if functions.len() != program.functions.len() {
-        return Err(Fault::new("functions", "names of their own", "one name twice"));
-    }
-    if !functions.contains_key(&program.default_function) {
-        let found = format!("`{}`", program.default_function);
-        return Err(Fault::new("default function", "the name of a function", found));
     }
     let version = specification_version(program);
     let mut description =
@@ -77,15 +69,6 @@ fn describe_all(program: &Program, features: Vec<Features>) -> model::ModelDescr
 }
 
 fn encode_function(function: &Function) -> Result<mil::Function, Fault> {
-    check_identifier(&function.name)?;
-    find_opset(&function.opset)?;
-    let mut names = BTreeSet::new();
-    for value in &function.values {
-        check_identifier(&value.name)?;
-        if !names.insert(&*value.name) {
-            return Err(Fault::new("values", "names of their own", format_args!("`{}` twice", value.name)));
-        }
-    }
     let operations = function.ops.iter().enumerate().map(|(index, op)| {
         encode_op(function, op).map_err(|fault| fault.within(op_place(index, op.spec.name, &op.name)))
     });
@@ -147,18 +130,4 @@ fn encode_bindings(function: &Function, op: &Op, arg: &Arg) -> Result<Vec<mil::B
             vec![mil::Binding { kind: Some(BindingKind::Value(encode_literal(literal)?)) }]
         }
     })
-}
-
-/// Checks the name of a value or a function.
-pub(super) fn check_identifier(name: &str) -> Result<(), Fault> {
-    if is_identifier(name) {
-        return Ok(());
-    }
-    let expected = "letters, digits and _, not a digit first, not a word of MIL";
-    Err(Fault::new("name", expected, format_args!("`{name}`")))
-}
-
-/// The opset of that name.
-pub(super) fn find_opset(name: &str) -> Result<Opset, Fault> {
-    Opset::from_name(name).ok_or_else(|| Fault::new("opset", "CoreML5 to CoreML9", format_args!("`{name}`")))
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::BlobError;
+use crate::{BlobError, Program, VerifyError, verify};
 
 /// Why a package could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -18,8 +18,10 @@ pub enum PackageError {
     Protobuf { path: PathBuf, source: prost::DecodeError },
     #[error("{}: {place}: expected {expected}, found {found}", path.display())]
     Model { path: PathBuf, place: String, expected: String, found: String },
-    #[error("{}: {place}", path.display())]
-    Weight { path: PathBuf, place: String, source: Box<BlobError> },
+    #[error("{}: {fault}", path.display())]
+    Program { path: PathBuf, fault: Box<VerifyError> },
+    #[error("{}: {place}: {fault}", path.display())]
+    Weight { path: PathBuf, place: String, fault: Box<BlobError> },
     #[error(transparent)]
     Blob(#[from] BlobError),
 }
@@ -28,6 +30,11 @@ impl PackageError {
     pub(super) fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Self + 'a {
         move |source| PackageError::Io { action, path: path.into(), source }
     }
+}
+
+/// Verifies the program of the model file at `path`.
+pub(super) fn verify_at(path: &Path, program: &Program) -> Result<(), PackageError> {
+    verify(program).map_err(|fault| PackageError::Program { path: path.into(), fault: Box::new(fault) })
 }
 
 /// Something wrong in a model. Its place grows outward, from the value to the function, as it is handed up.

@@ -11,6 +11,7 @@ use crate::{Arg, BlobError, BlobFile, Function, Literal, Payload, Program};
 
 use super::decode::decode_model;
 use super::encode::op_place;
+use super::error::verify_at;
 use super::manifest::Manifest;
 use super::{Metadata, PackageError, WEIGHTS_FILE};
 
@@ -92,7 +93,10 @@ fn read(path: &Path) -> Result<Vec<u8>, PackageError> {
 fn decode(path: &Path, bytes: &[u8]) -> Result<(Program, Metadata), PackageError> {
     let model =
         model::Model::decode(bytes).map_err(|source| PackageError::Protobuf { path: path.into(), source })?;
-    decode_model(&model).map_err(|fault| fault.of(path))
+    let (program, described, metadata) = decode_model(&model).map_err(|fault| fault.of(path))?;
+    verify_at(path, &program)?;
+    described.check(&program).map_err(|fault| fault.of(path))?;
+    Ok((program, metadata))
 }
 
 /// Every literal that lies in a blob, with the place it is used.
@@ -119,13 +123,13 @@ fn first_blob(program: &Program) -> Option<u64> {
 /// Checks that every blob the program names is there and holds what the program says.
 pub(super) fn check_blobs(path: &Path, program: &Program, blobs: &BlobFile) -> Result<(), PackageError> {
     for (function, index, offset, literal) in blob_literals(program) {
-        blobs.data(offset, &literal.ty).map_err(|source| wrong_blob(path, function, index, source))?;
+        blobs.data(offset, &literal.ty).map_err(|fault| wrong_blob(path, function, index, fault))?;
     }
     Ok(())
 }
 
-fn wrong_blob(path: &Path, function: &Function, index: usize, source: BlobError) -> PackageError {
+fn wrong_blob(path: &Path, function: &Function, index: usize, fault: BlobError) -> PackageError {
     let op = &function.ops[index];
     let place = format!("function `{}`: {}", function.name, op_place(index, op.spec.name, &op.name));
-    PackageError::Weight { path: path.into(), place, source: Box::new(source) }
+    PackageError::Weight { path: path.into(), place, fault: Box::new(fault) }
 }

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use prost::Message;
 
-use crate::Program;
+use crate::{BlobFile, Program};
 
 use super::encode::encode_model;
+use super::error::verify_at;
 use super::manifest::{MANIFEST_FILE, Manifest};
+use super::reader::check_blobs;
 use super::{MODEL_ITEM, Metadata, PackageError, WEIGHTS_FILE, WEIGHTS_ITEM};
 
 /// A package being written.
@@ -58,13 +60,23 @@ impl PackageWriter {
     /// Writes the model and the manifest.
     ///
     /// # Errors
-    /// [`PackageError::Model`] for a program that the format cannot express, [`PackageError::Io`].
+    /// [`PackageError::Program`] for a program that does not hold together, [`PackageError::Model`] for one that the
+    /// format cannot express, [`PackageError::Weight`] for one whose blobs are not those written,
+    /// [`PackageError::Io`].
     pub fn finish(self, program: &Program, metadata: &Metadata) -> Result<(), PackageError> {
         let path = self.item(MODEL_ITEM);
+        verify_at(&path, program)?;
+        self.check_weights(&path, program)?;
         let message = encode_model(program, metadata).map_err(|fault| fault.of(&path))?;
         let model = message.encode_to_vec();
         write(&path, &model)?;
         write(&self.root.join(MANIFEST_FILE), &Manifest::of_model(&model).to_json())
+    }
+
+    fn check_weights(&self, model: &Path, program: &Program) -> Result<(), PackageError> {
+        let path = self.weights_path();
+        let blobs = if path.exists() { BlobFile::open(path)? } else { BlobFile::empty(path) };
+        check_blobs(model, program, &blobs)
     }
 
     fn item(&self, item: &str) -> PathBuf {
@@ -144,28 +156,36 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_the_format_cannot_express_is_refused() {
-        let refusal = |edit: fn(&mut Program)| {
+    fn a_program_that_cannot_be_expressed_or_does_not_hold_together_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let refusal = |name: &str, edit: fn(&mut Function)| {
+            let package = PackageWriter::create(dir.path().join(name)).unwrap();
             let mut program = Program { functions: vec![silu("a", "CoreML8")], default_function: "a".into() };
-            edit(&mut program);
-            encode_model(&program, &Metadata::default()).unwrap_err().of(Path::new("m")).to_string()
+            edit(&mut program.functions[0]);
+            package.finish(&program, &Metadata::default()).unwrap_err().to_string()
         };
-        let no_default = refusal(|program| program.default_function = "b".into());
-        assert_eq!(no_default, "m: default function: expected the name of a function, found `b`");
-        let twice = refusal(|program| program.functions.push(program.functions[0].clone()));
-        assert_eq!(twice, "m: functions: expected names of their own, found one name twice");
-        let opset = refusal(|program| program.functions[0].opset = "CoreML4".into());
-        assert!(opset.starts_with("m: function `a`: opset: expected CoreML5 to CoreML9, "), "{opset}");
-        let taken = refusal(|program| program.functions[0].values[1].name = "x".into());
-        assert_eq!(taken, "m: function `a`: values: expected names of their own, found `x` twice");
-        let word = refusal(|program| program.functions[0].values[1].name = "state".into());
-        assert!(word.ends_with("not a word of MIL, found `state`"), "{word}");
-        let int16 = refusal(|program| {
-            program.functions[0].values[0].ty = TensorType::new(DType::I16, [1]).into();
-        });
+        let taken = refusal("taken", |function| function.values[1].name = "x".into());
         assert!(
-            int16.starts_with("m: function `a`: inputs: `x`: type of a feature: expected fp16, "),
-            "{int16}"
+            taken.ends_with("value `x`: expected a name of its own, found another of that name"),
+            "{taken}"
         );
+        let double = refusal("double", |function| {
+            for value in &mut function.values {
+                value.ty = TensorType::scalar(DType::F16).into();
+            }
+        });
+        let expected = "function `a`: inputs: `x`: type of a feature: expected fp16, fp32, fp64, int32 or int8 of rank 1 \
+                        or more, found fp16()";
+        assert!(double.ends_with(expected), "{double}");
+        let blob = refusal("blob", |function| {
+            let mut b = FunctionBuilder::new("a");
+            let blob = crate::BlobLayout::default().place(DType::F16, 10).unwrap();
+            let w = b.weight("w", TensorType::f16([10]), blob).unwrap();
+            let y = b.silu(w).unwrap();
+            b.output(y).unwrap();
+            *function = b.finish().unwrap();
+        });
+        assert!(blob.contains("operation 0, const `w`: "), "{blob}");
+        assert!(blob.ends_with("weight.bin: no blob record begins at offset 64"), "{blob}");
     }
 }

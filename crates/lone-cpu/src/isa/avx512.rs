@@ -1,0 +1,222 @@
+//! AVX-512 (F, BW, DQ, VL): a block is one register.
+
+#![expect(
+    unsafe_code,
+    reason = "instructions that only some CPUs have, and loads and stores through pointers"
+)]
+
+use std::arch::x86_64::*;
+
+use half::f16;
+
+use super::{Kernel, LANES, Simd, methods_proven_by_token};
+
+/// Proof that this CPU has AVX-512 F, BW, DQ and VL.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512(());
+
+impl Avx512 {
+    /// A token, if this CPU has all four.
+    pub fn detect() -> Option<Self> {
+        let wide = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+        let all = wide && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl");
+        all.then_some(Self(()))
+    }
+}
+
+type F32 = __m512;
+
+impl Simd for Avx512 {
+    type F32 = F32;
+
+    const TILE_COLUMNS: usize = 12;
+
+    #[inline]
+    fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+        fn with_avx512<K: Kernel>(simd: Avx512, kernel: K) -> K::Output {
+            kernel.run(simd)
+        }
+        // SAFETY: the token proves that the CPU has these features.
+        unsafe { with_avx512(self, kernel) }
+    }
+
+    methods_proven_by_token! {
+        fn splat(value: f32) -> F32;
+        fn load(from: &[f32; LANES]) -> F32;
+        fn store(value: F32, to: &mut [f32; LANES]);
+        fn load_f16(from: &[f16; LANES]) -> F32;
+        fn store_f16(value: F32, to: &mut [f16; LANES]);
+        fn add(a: F32, b: F32) -> F32;
+        fn sub(a: F32, b: F32) -> F32;
+        fn mul(a: F32, b: F32) -> F32;
+        fn div(a: F32, b: F32) -> F32;
+        fn max(a: F32, b: F32) -> F32;
+        fn min(a: F32, b: F32) -> F32;
+        fn mul_add(a: F32, b: F32, c: F32) -> F32;
+        fn sqrt(a: F32) -> F32;
+        fn mul_power_of_two(a: F32, n: F32) -> F32;
+        fn round(a: F32) -> F32;
+        fn sum(a: F32) -> f32;
+        fn largest(a: F32) -> f32;
+        fn transpose(rows: [F32; LANES]) -> [F32; LANES];
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, at: *const T) {
+        // SAFETY: a prefetch is a hint; it reads nothing and cannot fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) };
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn splat(value: f32) -> F32 {
+    _mm512_set1_ps(value)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn load(from: &[f32; LANES]) -> F32 {
+    // SAFETY: the reference covers sixteen elements.
+    unsafe { _mm512_loadu_ps(from.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn store(value: F32, to: &mut [f32; LANES]) {
+    // SAFETY: the reference covers sixteen elements.
+    unsafe { _mm512_storeu_ps(to.as_mut_ptr(), value) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn load_f16(from: &[f16; LANES]) -> F32 {
+    // SAFETY: the reference covers sixteen elements of 16 bits.
+    _mm512_cvtph_ps(unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn store_f16(value: F32, to: &mut [f16; LANES]) {
+    let narrow = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value);
+    // SAFETY: the reference covers sixteen elements of 16 bits.
+    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), narrow) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn add(a: F32, b: F32) -> F32 {
+    _mm512_add_ps(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn sub(a: F32, b: F32) -> F32 {
+    _mm512_sub_ps(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn mul(a: F32, b: F32) -> F32 {
+    _mm512_mul_ps(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn div(a: F32, b: F32) -> F32 {
+    _mm512_div_ps(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn max(a: F32, b: F32) -> F32 {
+    _mm512_max_ps(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn min(a: F32, b: F32) -> F32 {
+    _mm512_min_ps(a, b)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn mul_add(a: F32, b: F32, c: F32) -> F32 {
+    _mm512_fmadd_ps(a, b, c)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn sqrt(a: F32) -> F32 {
+    _mm512_sqrt_ps(a)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn mul_power_of_two(a: F32, n: F32) -> F32 {
+    _mm512_scalef_ps(a, n)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn round(a: F32) -> F32 {
+    _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn sum(a: F32) -> f32 {
+    _mm512_reduce_add_ps(a)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn largest(a: F32) -> f32 {
+    _mm512_reduce_max_ps(a)
+}
+
+/// 4 × 4 transposes within the quarters of the registers, then a 4 × 4 transpose of the quarters.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn transpose(rows: [F32; LANES]) -> [F32; LANES] {
+    let mut columns = rows;
+    for four in 0..4 {
+        let within = transpose_within([0, 1, 2, 3].map(|row| rows[4 * four + row]));
+        (0..4).for_each(|column| columns[4 * column + four] = within[column]);
+    }
+    let mut out = rows;
+    for column in 0..4 {
+        let across = transpose_quarters([0, 1, 2, 3].map(|four| columns[4 * column + four]));
+        (0..4).for_each(|quarter| out[4 * quarter + column] = across[quarter]);
+    }
+    out
+}
+
+/// Quarter q of register j of the result: element j of quarter q of each of the four rows.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn transpose_within(r: [F32; 4]) -> [F32; 4] {
+    let (a0, a1) = (_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpackhi_ps(r[0], r[1]));
+    let (a2, a3) = (_mm512_unpacklo_ps(r[2], r[3]), _mm512_unpackhi_ps(r[2], r[3]));
+    [
+        _mm512_shuffle_ps::<0x44>(a0, a2),
+        _mm512_shuffle_ps::<0xEE>(a0, a2),
+        _mm512_shuffle_ps::<0x44>(a1, a3),
+        _mm512_shuffle_ps::<0xEE>(a1, a3),
+    ]
+}
+
+/// Quarter i of register q of the result: quarter q of register i.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn transpose_quarters(r: [F32; 4]) -> [F32; 4] {
+    let (a0, a1) = (_mm512_shuffle_f32x4::<0x44>(r[0], r[1]), _mm512_shuffle_f32x4::<0xEE>(r[0], r[1]));
+    let (a2, a3) = (_mm512_shuffle_f32x4::<0x44>(r[2], r[3]), _mm512_shuffle_f32x4::<0xEE>(r[2], r[3]));
+    [
+        _mm512_shuffle_f32x4::<0x88>(a0, a2),
+        _mm512_shuffle_f32x4::<0xDD>(a0, a2),
+        _mm512_shuffle_f32x4::<0x88>(a1, a3),
+        _mm512_shuffle_f32x4::<0xDD>(a1, a3),
+    ]
+}

@@ -1,0 +1,188 @@
+//! Weights times several columns.
+//!
+//! Sixteen rows by [`DEPTH`] columns of weights become a panel in f32, k outermost, which stays in the first cache while all columns of x pass by it.
+//! x is packed beforehand into groups of a few columns, k outermost too. The innermost loop multiplies one panel by one group: a block of sixteen
+//! rows for each column of the group, all in registers.
+//!
+//!     panel [k][16 rows]   ×   group [k][width]   →   sums [width][16 rows]
+
+use std::ops::Range;
+
+use super::linear::{Blend, Columns};
+use super::weights::{WeightRow, WeightRows};
+use crate::isa::{Kernel, LANES, Simd};
+
+/// Columns of weights per panel.
+const DEPTH: usize = 256;
+
+/// Columns of x whose sums a task keeps at a time.
+const BATCH: usize = 128;
+
+/// Sixteen f32: one number for each row of a panel.
+pub(super) type Block = [f32; LANES];
+
+/// The width of the groups that `columns` columns are packed in: as even as they come, at most `widest`.
+pub(super) fn group_width(columns: usize, widest: usize) -> usize {
+    columns.div_ceil(columns.div_ceil(widest).max(1))
+}
+
+/// Packs the columns of x `(cols, S)` from `first` on into a group `(cols, width)`.
+pub(super) fn pack_group(x: Columns<'_>, first: usize, packed: &mut [f32], cols: usize) {
+    let width = packed.len() / cols;
+    for (k, packed) in packed.chunks_exact_mut(width).enumerate() {
+        packed.copy_from_slice(&x.row(k)[first..first + width]);
+    }
+}
+
+/// `y[i, s] = blend(Σ_k w[first_row + i, k] * x[k, s])`, x as [`pack_group`] packed it.
+pub(super) struct Matmul<'a, W> {
+    pub(super) weights: W,
+    pub(super) first_row: usize,
+    pub(super) packed: &'a [f32],
+    pub(super) width: usize,
+    pub(super) columns: usize,
+    pub(super) y: &'a mut [f32],
+    pub(super) blend: Blend,
+}
+
+impl<W: WeightRows> Kernel for Matmul<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let cols = self.weights.cols();
+        let next_panel = LANES * self.weights.row_bytes();
+        let batch = BATCH / self.width * self.width;
+        let mut panel = [[0.0; LANES]; DEPTH];
+        let mut sums = [[0.0; LANES]; BATCH];
+        for (index, y) in self.y.chunks_mut(LANES * self.columns).enumerate() {
+            let first_row = self.first_row + index * LANES;
+            let rows = panel_rows(self.weights, first_row..first_row + y.len() / self.columns);
+            for first in (0..self.columns).step_by(batch) {
+                let sums = &mut sums[..batch.min(self.columns - first)];
+                sums.fill([0.0; LANES]);
+                let packed = &self.packed[first * cols..][..sums.len() * cols];
+                for k in (0..cols).step_by(DEPTH) {
+                    let panel = &mut panel[..DEPTH.min(cols - k)];
+                    fill_panel(simd, &rows, k, next_panel, panel);
+                    let groups = packed.chunks(self.width * cols).zip(sums.chunks_mut(self.width));
+                    for (group, sums) in groups {
+                        let width = sums.len();
+                        tile(simd, panel, &group[k * width..][..panel.len() * width], sums);
+                    }
+                }
+                write(sums, first, self.columns, y, self.blend);
+            }
+        }
+    }
+}
+
+/// At most sixteen rows of weights, the last repeated where there are fewer.
+#[inline(always)]
+pub(super) fn panel_rows<W: WeightRows>(weights: W, rows: Range<usize>) -> [W::Row; LANES] {
+    let mut lines = [weights.row(rows.start); LANES];
+    for (i, line) in lines.iter_mut().enumerate() {
+        *line = weights.row((rows.start + i).min(rows.end - 1));
+    }
+    lines
+}
+
+/// Columns `k..k + panel.len()` of sixteen rows of weights, transposed; asks for what lies `next_panel` bytes further.
+#[inline(always)]
+pub(super) fn fill_panel<S: Simd, R: WeightRow>(
+    simd: S,
+    rows: &[R; LANES],
+    k: usize,
+    next_panel: usize,
+    panel: &mut [Block],
+) {
+    let (panel, tail) = panel.as_chunks_mut::<LANES>();
+    for (block, panel) in panel.iter_mut().enumerate() {
+        let mut lines = [simd.splat(0.0); LANES];
+        for (row, line) in rows.iter().zip(&mut lines) {
+            row.prefetch(simd, k / LANES + block, next_panel);
+            *line = row.decode(simd, k / LANES + block);
+        }
+        let lines = simd.transpose(lines);
+        for (line, to) in lines.iter().zip(panel) {
+            simd.store(*line, to);
+        }
+    }
+    if !tail.is_empty() {
+        let mut lines = [simd.splat(0.0); LANES];
+        for (row, line) in rows.iter().zip(&mut lines) {
+            *line = row.decode_tail(simd);
+        }
+        let lines = simd.transpose(lines);
+        for (line, to) in lines.iter().zip(tail) {
+            simd.store(*line, to);
+        }
+    }
+}
+
+/// A computation unrolled for the number of columns it works on.
+pub(super) trait TileKernel {
+    /// Computes for `N` columns.
+    fn run<S: Simd, const N: usize>(self, simd: S);
+}
+
+/// Runs the copy of `kernel` made for `width` columns, from 1 to 12.
+#[inline(always)]
+pub(super) fn with_width<S: Simd>(simd: S, width: usize, kernel: impl TileKernel) {
+    match width {
+        1 => kernel.run::<S, 1>(simd),
+        2 => kernel.run::<S, 2>(simd),
+        3 => kernel.run::<S, 3>(simd),
+        4 => kernel.run::<S, 4>(simd),
+        5 => kernel.run::<S, 5>(simd),
+        6 => kernel.run::<S, 6>(simd),
+        _ if width > S::TILE_COLUMNS => {
+            unreachable!("groups are at most {} wide, this is {width}", S::TILE_COLUMNS)
+        }
+        7 => kernel.run::<S, 7>(simd),
+        8 => kernel.run::<S, 8>(simd),
+        9 => kernel.run::<S, 9>(simd),
+        10 => kernel.run::<S, 10>(simd),
+        11 => kernel.run::<S, 11>(simd),
+        12 => kernel.run::<S, 12>(simd),
+        _ => unreachable!("there are no copies for {width} columns"),
+    }
+}
+
+/// `sums[j] += Σ_k panel[k] * group[k][j]`, for as many columns j as `sums` has.
+#[inline(always)]
+pub(super) fn tile<S: Simd>(simd: S, panel: &[Block], group: &[f32], sums: &mut [Block]) {
+    with_width(simd, sums.len(), Tile { panel, group, sums });
+}
+
+struct Tile<'a> {
+    panel: &'a [Block],
+    group: &'a [f32],
+    sums: &'a mut [Block],
+}
+
+impl TileKernel for Tile<'_> {
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) {
+        let mut tile = [simd.splat(0.0); N];
+        for (weights, x) in self.panel.iter().zip(self.group.as_chunks::<N>().0) {
+            let weights = simd.load(weights);
+            for (sum, &x) in tile.iter_mut().zip(x) {
+                *sum = simd.mul_add(weights, simd.splat(x), *sum);
+            }
+        }
+        for (tile, sum) in tile.into_iter().zip(self.sums) {
+            simd.store(simd.add(simd.load(sum), tile), sum);
+        }
+    }
+}
+
+/// Writes the sums of the columns from `first` on into `y (rows, columns)`.
+#[inline(always)]
+fn write(sums: &[Block], first: usize, columns: usize, y: &mut [f32], blend: Blend) {
+    for (row, y) in y.chunks_exact_mut(columns).enumerate() {
+        for (sum, y) in sums.iter().zip(&mut y[first..]) {
+            blend.apply(sum[row], y);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What a session keeps for its layers between passes, and how a pass's accepted rows get there.
+//!
+//! A K/V cache has a row a position, or is a ring of W rows with position p in row p % W; a convolution keeps its
+//! last K-1 inputs. Only accepted rows are ever written: a ring row holds the position W earlier until then, which
+//! the next pass still needs. Caches longer than an axis may be lie in segments, each a tensor of its own.
+
+use std::sync::Arc;
+
+use half::f16;
+use lone_bundle::{Cache, CacheKind, Rows, Span};
+
+use crate::RunError;
+use crate::buffer::Buffer;
+use crate::mask::row_ranges;
+
+/// How the caches of one context length lie in memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CacheLayout {
+    /// Rows of a cache that has one for each position.
+    pub(crate) ctx: usize,
+    /// As in the bundle's list.
+    pub(crate) caches: Vec<CacheShape>,
+}
+
+/// One cache: what it holds, and the rows of each of its segments, in order and without gaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CacheShape {
+    pub(crate) cache: Cache,
+    pub(crate) segments: Vec<Span>,
+}
+
+/// The caches of one session.
+#[derive(Debug, Clone)]
+pub(crate) struct Caches {
+    layout: Arc<CacheLayout>,
+    caches: Vec<Stored>,
+}
+
+#[derive(Debug, Clone)]
+struct Stored {
+    /// K/V `(1, G, rows, d)` each, convolution `(1, D, K-1, 1)`.
+    segments: Vec<Buffer>,
+    /// The first position from which on all are here. Rings forget; for the others it stays 0.
+    oldest: usize,
+}
+
+/// What cannot be had back by forgetting the newest rows: convolution windows and rings, as they stood.
+#[derive(Debug, Clone)]
+pub(crate) struct SavedCaches(Vec<Stored>);
+
+impl Caches {
+    pub(crate) fn new(layout: Arc<CacheLayout>) -> Result<Self, RunError> {
+        let caches = layout.caches.iter().map(|shape| {
+            let segments = shape.segments.iter().map(|rows| Buffer::zeroed(shape.elements(rows.count)));
+            Ok(Stored { segments: segments.collect::<Result<_, RunError>>()?, oldest: 0 })
+        });
+        let caches = caches.collect::<Result<_, RunError>>()?;
+        Ok(Caches { layout, caches })
+    }
+
+    pub(crate) fn layout(&self) -> &Arc<CacheLayout> {
+        &self.layout
+    }
+
+    /// One tensor of cache number `cache`, as graphs take it.
+    pub(crate) fn segment(&self, cache: usize, segment: usize) -> &Buffer {
+        &self.caches[cache].segments[segment]
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.caches.iter().flat_map(|cache| &cache.segments).map(Buffer::bytes).sum()
+    }
+
+    /// Takes what a pass returned for cache number `cache`, as far as its first `accepted` tokens go. The pass was
+    /// at `position`; `new` is `(1, G, S, d)` for K/V and `(1, D, K-1+S, 1)` for a convolution.
+    pub(crate) fn accept(&mut self, cache: usize, position: usize, new: &[f16], accepted: usize) {
+        let shape = &self.layout.caches[cache];
+        let stored = &mut self.caches[cache];
+        let Some(kv) = shape.kv() else {
+            return slide_window(&mut stored.segments[0], new, shape.segments[0].count, accepted);
+        };
+        let kept = match kv.rows {
+            Rows::Context => accepted,
+            Rows::Ring(ring) => accepted.min(ring),
+        };
+        let mut start = accepted - kept;
+        for rows in row_ranges(kv.rows, position + start..position + accepted) {
+            let count = rows.len();
+            for (segment, held) in stored.segments.iter_mut().zip(&shape.segments) {
+                kv.write(segment, *held, rows.start, new, Span { start, count });
+            }
+            start += count;
+        }
+        if let Rows::Ring(ring) = kv.rows {
+            stored.oldest = stored.oldest.max((position + accepted).saturating_sub(ring));
+        }
+    }
+
+    /// Whether a pass at `position` would find every key it may see, given that no later one is to be seen.
+    pub(crate) fn can_rewind_rows_to(&self, position: usize) -> bool {
+        self.layout.caches.iter().zip(&self.caches).all(|(shape, stored)| match shape.kv() {
+            Some(KvShape { rows: Rows::Ring(ring), .. }) => {
+                stored.oldest <= (position + 1).saturating_sub(ring)
+            }
+            _ => true,
+        })
+    }
+
+    /// Whether anything here can only be rewound by a saved copy.
+    pub(crate) fn have_windows(&self) -> bool {
+        self.layout.caches.iter().any(|shape| shape.kv().is_none())
+    }
+
+    /// Back to before the first token.
+    pub(crate) fn reset(&mut self) {
+        for (shape, stored) in self.layout.caches.iter().zip(&mut self.caches) {
+            stored.oldest = 0;
+            if shape.kv().is_none() {
+                stored.segments[0].fill(f16::ZERO);
+            }
+        }
+    }
+
+    /// A copy of the windows and rings; made in the memory of `spare` if there is one.
+    pub(crate) fn save(&self, spare: Option<SavedCaches>) -> SavedCaches {
+        let forgetful = self.forgetful().map(|(_, stored)| stored);
+        let Some(mut saved) = spare else {
+            return SavedCaches(forgetful.cloned().collect());
+        };
+        for (copy, stored) in saved.0.iter_mut().zip(forgetful) {
+            copy.overwrite(stored);
+        }
+        saved
+    }
+
+    /// Puts windows and rings back as they stood when `saved` was made.
+    pub(crate) fn restore(&mut self, saved: &SavedCaches) {
+        let shapes = &self.layout.caches;
+        let forgetful = shapes.iter().zip(&mut self.caches).filter(|(shape, _)| shape.is_forgetful());
+        for ((_, stored), copy) in forgetful.zip(&saved.0) {
+            stored.overwrite(copy);
+        }
+    }
+
+    fn forgetful(&self) -> impl Iterator<Item = (&CacheShape, &Stored)> {
+        self.layout.caches.iter().zip(&self.caches).filter(|(shape, _)| shape.is_forgetful())
+    }
+}
+
+impl SavedCaches {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.iter().flat_map(|cache| &cache.segments).map(Buffer::bytes).sum()
+    }
+}
+
+impl Stored {
+    fn overwrite(&mut self, with: &Stored) {
+        self.oldest = with.oldest;
+        for (to, from) in self.segments.iter_mut().zip(&with.segments) {
+            to.copy_from_slice(from);
+        }
+    }
+}
+
+/// A K/V cache's shape, apart from how its rows are divided.
+#[derive(Debug, Clone, Copy)]
+struct KvShape {
+    rows: Rows,
+    kv_heads: usize,
+    head_dim: usize,
+}
+
+impl CacheShape {
+    /// `None` for a convolution's window.
+    fn kv(&self) -> Option<KvShape> {
+        match self.cache.kind {
+            CacheKind::Key { rows, kv_heads, head_dim } | CacheKind::Value { rows, kv_heads, head_dim } => {
+                Some(KvShape { rows, kv_heads, head_dim })
+            }
+            CacheKind::Conv { .. } => None,
+        }
+    }
+
+    /// Whether older content cannot be had back by not looking at newer.
+    fn is_forgetful(&self) -> bool {
+        !matches!(self.kv(), Some(KvShape { rows: Rows::Context, .. }))
+    }
+
+    /// Elements of a segment of `rows` rows.
+    fn elements(&self, rows: usize) -> usize {
+        match self.cache.kind {
+            CacheKind::Key { kv_heads, head_dim, .. } | CacheKind::Value { kv_heads, head_dim, .. } => {
+                kv_heads * rows * head_dim
+            }
+            CacheKind::Conv { channels, .. } => channels * rows,
+        }
+    }
+}
+
+impl KvShape {
+    /// Copies tokens `from` of `new (G, S, d)` to the cache's rows from `first_row` on, as far as `segment` holds
+    /// them: it is `(G, held.count, d)`.
+    fn write(self, segment: &mut [f16], held: Span, first_row: usize, new: &[f16], from: Span) {
+        let first = first_row.max(held.start);
+        let end = (first_row + from.count).min(held.end());
+        if first >= end {
+            return;
+        }
+        let KvShape { kv_heads, head_dim, .. } = self;
+        let tokens = new.len() / (kv_heads * head_dim);
+        let source = from.start + first - first_row;
+        let elements = (end - first) * head_dim;
+        for head in 0..kv_heads {
+            let to = (head * held.count + first - held.start) * head_dim;
+            let from = (head * tokens + source) * head_dim;
+            segment[to..to + elements].copy_from_slice(&new[from..from + elements]);
+        }
+    }
+}
+
+/// `window (D, K-1)` becomes rows `accepted .. accepted + K-1` of `new (D, K-1+S)`.
+fn slide_window(window: &mut [f16], new: &[f16], kept: usize, accepted: usize) {
+    let given = new.len() / (window.len() / kept);
+    for (to, from) in window.chunks_exact_mut(kept).zip(new.chunks_exact(given)) {
+        to.copy_from_slice(&from[accepted..accepted + kept]);
+    }
+}

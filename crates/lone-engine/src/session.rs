@@ -1,0 +1,335 @@
+//! One sequence of tokens and what the model remembers of it.
+//!
+//! A pass returns new cache rows and changes nothing; [`Pass::commit`] writes as many as are accepted. Whatever
+//! follows from that is here too: padded blocks, going back, and taking up the common prefix of a new prompt.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::cache::Caches;
+use crate::pipeline::Pipeline;
+use crate::snapshot::Snapshots;
+use crate::{EngineError, RequestError, RunError, Runtime};
+
+/// Positions between snapshots that are no ends of turns.
+const SNAPSHOT_EVERY: usize = 64;
+
+/// How a session is made.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionOptions {
+    /// One of [`Runtime::contexts`]; the longest when absent.
+    pub ctx: Option<usize>,
+    /// How many positions it can go back to at most; see [`Session::rewind`].
+    pub snapshots: usize,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        SessionOptions { ctx: None, snapshots: 16 }
+    }
+}
+
+/// What passes a session has run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Passes.
+    pub passes: usize,
+    /// Tokens committed by them; padding and rejected tokens are not counted.
+    pub tokens: usize,
+}
+
+/// A sequence of tokens with its caches.
+#[derive(Debug)]
+pub struct Session {
+    caches: Caches,
+    tokens: Vec<u32>,
+    /// `(V)`, what follows the last token, if `has_logits`.
+    logits: Vec<f32>,
+    has_logits: bool,
+    snapshots: Snapshots,
+    counters: Counters,
+}
+
+impl Runtime {
+    /// An empty session, all its caches allocated.
+    ///
+    /// # Errors
+    /// [`RequestError::Setting`] for a context length that is not loaded, [`RunError::Memory`].
+    pub fn session(&self, options: &SessionOptions) -> Result<Session, EngineError> {
+        let layout = match options.ctx {
+            Some(ctx) => self.layouts.iter().find(|layout| layout.ctx == ctx),
+            None => self.layouts.last(),
+        };
+        let layout = layout.ok_or_else(|| RequestError::Setting {
+            field: "ctx",
+            found: options.ctx.unwrap_or_default().to_string(),
+            allowed: "a context length the bundle was converted and loaded for",
+        })?;
+        Ok(Session {
+            caches: Caches::new(layout.clone())?,
+            tokens: Vec::with_capacity(layout.ctx),
+            logits: vec![0.0; self.bundle.model.vocab_size],
+            has_logits: false,
+            snapshots: Snapshots::with_limit(options.snapshots),
+            counters: Counters::default(),
+        })
+    }
+}
+
+impl Session {
+    /// The tokens in the caches.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Position of the next token.
+    pub fn position(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Most tokens it can hold.
+    pub fn ctx(&self) -> usize {
+        self.caches.layout().ctx
+    }
+
+    /// How many tokens still fit.
+    pub fn remaining(&self) -> usize {
+        self.ctx() - self.position()
+    }
+
+    /// Passes and tokens since the session was made.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Bytes of its caches.
+    pub fn cache_bytes(&self) -> u64 {
+        self.caches.bytes()
+    }
+
+    /// Bytes of its snapshots as of now.
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.snapshots.bytes()
+    }
+
+    /// Logits of what follows the last token, `(V)`; absent before the first and after going back.
+    pub fn logits(&self) -> Option<&[f32]> {
+        self.has_logits.then_some(&self.logits[..])
+    }
+
+    /// Runs one pass over `tokens`, which must fit one, and commits nothing yet.
+    ///
+    /// # Errors
+    /// [`RequestError`] for no tokens, too many for a pass or the context, or unknown ones; [`RunError`].
+    ///
+    /// # Panics
+    /// If the session is not of this runtime.
+    pub fn pass<'a>(
+        &'a mut self,
+        runtime: &'a mut Runtime,
+        tokens: &'a [u32],
+    ) -> Result<Pass<'a>, EngineError> {
+        let pipeline = runtime.pipeline_for(self.ctx(), tokens.len());
+        self.pass_on(runtime, pipeline, tokens)
+    }
+
+    pub(crate) fn pass_on<'a>(
+        &'a mut self,
+        runtime: &'a mut Runtime,
+        pipeline: usize,
+        tokens: &'a [u32],
+    ) -> Result<Pass<'a>, EngineError> {
+        self.check(runtime, tokens)?;
+        assert!(
+            runtime.layouts.iter().any(|layout| Arc::ptr_eq(layout, self.caches.layout())),
+            "a session runs on the runtime that made it"
+        );
+        let most = runtime.pipelines[pipeline].tokens;
+        if tokens.len() > most {
+            return Err(RequestError::PassTooLong { tokens: tokens.len(), most }.into());
+        }
+        runtime.run(pipeline, &self.caches, self.position(), tokens)?;
+        self.counters.passes += 1;
+        Ok(Pass { session: self, runtime, pipeline, tokens })
+    }
+
+    fn check(&self, runtime: &Runtime, tokens: &[u32]) -> Result<(), RequestError> {
+        if tokens.is_empty() {
+            return Err(RequestError::EmptyPrompt);
+        }
+        if tokens.len() > self.remaining() {
+            return Err(RequestError::PromptTooLong {
+                tokens: self.position() + tokens.len(),
+                ctx: self.ctx(),
+            });
+        }
+        runtime.check_tokens(tokens)
+    }
+
+    /// Runs one pass over as many of `tokens` as the best fitting shape takes, and returns how many that were. After
+    /// the pass that takes the last of them, [`Session::logits`] are there.
+    ///
+    /// # Errors
+    /// [`RequestError`] for no tokens, unknown ones, or more than fit the context; [`RunError`].
+    pub fn advance(&mut self, runtime: &mut Runtime, tokens: &[u32]) -> Result<usize, EngineError> {
+        self.check(runtime, tokens)?;
+        let pipeline = runtime.pipeline_for(self.ctx(), tokens.len());
+        let taken = tokens.len().min(runtime.pipelines[pipeline].tokens);
+        let pass = self.pass_on(runtime, pipeline, &tokens[..taken])?;
+        if taken == tokens.len() {
+            pass.commit_all()?
+        } else {
+            pass.commit(taken)
+        }
+        Ok(taken)
+    }
+
+    /// Appends `tokens`, in as few passes as the shapes allow.
+    ///
+    /// # Errors
+    /// As [`Session::advance`]; what was committed before a failing pass stays.
+    pub fn extend(&mut self, runtime: &mut Runtime, tokens: &[u32]) -> Result<(), EngineError> {
+        let mut rest = tokens;
+        self.check(runtime, rest)?;
+        while !rest.is_empty() {
+            rest = &rest[self.advance(runtime, rest)?..];
+        }
+        Ok(())
+    }
+
+    /// Makes the session hold exactly `prompt`, with logits for what follows, running only what is not there yet.
+    /// Returns how many tokens were there.
+    ///
+    /// # Errors
+    /// As [`Session::extend`]; a refused prompt leaves the session as it was.
+    pub fn set_prompt(&mut self, runtime: &mut Runtime, prompt: &[u32]) -> Result<usize, EngineError> {
+        self.check_prompt(runtime, prompt)?;
+        let reused = self.keep_prefix_of(prompt);
+        if reused < prompt.len() {
+            self.extend(runtime, &prompt[reused..])?;
+        }
+        self.end_turn();
+        Ok(reused)
+    }
+
+    /// Refuses a prompt that this session could not hold, or the model not read.
+    ///
+    /// # Errors
+    /// [`RequestError`], with the numbers.
+    pub fn check_prompt(&self, runtime: &Runtime, prompt: &[u32]) -> Result<(), RequestError> {
+        match prompt.len() {
+            0 => Err(RequestError::EmptyPrompt),
+            tokens if tokens > self.ctx() => Err(RequestError::PromptTooLong { tokens, ctx: self.ctx() }),
+            _ => runtime.check_tokens(prompt),
+        }
+    }
+
+    /// Goes back to the longest common prefix of the session and `prompt` that can be had, and returns its length.
+    /// If that is all of `prompt`, the logits are there.
+    pub fn keep_prefix_of(&mut self, prompt: &[u32]) -> usize {
+        let common = self.tokens.iter().zip(prompt).take_while(|(a, b)| a == b).count();
+        if self.rewind(common) == prompt.len() && !self.has_logits {
+            self.rewind(prompt.len().saturating_sub(1));
+        }
+        self.position()
+    }
+
+    /// Goes back to `position`, or if that cannot be had to the last position before it that can, and returns where
+    /// the session stands now.
+    ///
+    /// Any position can be had whose rows and windows are still there, and any with a snapshot: one is kept every few
+    /// blocks and at every end of a turn, as many as [`SessionOptions::snapshots`] says.
+    pub fn rewind(&mut self, position: usize) -> usize {
+        if position >= self.position() {
+            return self.position();
+        }
+        let snapshot = self.snapshots.last_until(position);
+        let exact = snapshot.is_some_and(|snapshot| snapshot.position == position);
+        let in_place = !self.caches.have_windows() && self.caches.can_rewind_rows_to(position);
+        self.has_logits = false;
+        let reached = match snapshot {
+            Some(snapshot) if exact || !in_place => {
+                self.caches.restore(&snapshot.caches);
+                if let Some(logits) = &snapshot.logits {
+                    self.logits.copy_from_slice(logits);
+                    self.has_logits = true;
+                }
+                snapshot.position
+            }
+            _ if in_place && position > 0 => position,
+            _ => {
+                self.caches.reset();
+                0
+            }
+        };
+        self.tokens.truncate(reached);
+        self.snapshots.forget_after(reached);
+        reached
+    }
+
+    /// Marks a position worth coming back to: the end of a prompt, or of an answer.
+    pub fn end_turn(&mut self) {
+        let logits = self.has_logits.then_some(&self.logits[..]);
+        self.snapshots.take(&self.caches, self.tokens.len(), true, logits);
+    }
+}
+
+/// A pass that has run, of which nothing is committed yet. Dropping it leaves the session as it was.
+pub struct Pass<'a> {
+    session: &'a mut Session,
+    runtime: &'a mut Runtime,
+    pipeline: usize,
+    tokens: &'a [u32],
+}
+
+impl Pass<'_> {
+    /// Writes the logits of what follows each of the tokens in `range` to `logits (range.len(), V)`.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    ///
+    /// # Panics
+    /// If `range` is not within the pass's tokens, or `logits` is of another size.
+    pub fn logits(&mut self, range: Range<usize>, logits: &mut [f32]) -> Result<(), RunError> {
+        assert!(range.end <= self.tokens.len(), "logits of tokens of the pass");
+        assert_eq!(logits.len(), range.len() * self.runtime.bundle.model.vocab_size, "room for the logits");
+        self.runtime.logits(self.pipeline, range, logits)
+    }
+
+    /// Accepts the first `accepted` tokens: writes their rows and appends them to the session.
+    ///
+    /// # Panics
+    /// If the pass had fewer.
+    pub fn commit(self, accepted: usize) {
+        let accepted_tokens = &self.tokens[..accepted];
+        if accepted == 0 {
+            return;
+        }
+        let session = self.session;
+        let position = session.position();
+        self.runtime.pipelines[self.pipeline].commit(&mut session.caches, position, accepted);
+        session.tokens.extend_from_slice(accepted_tokens);
+        session.counters.tokens += accepted;
+        session.has_logits = false;
+        if position / SNAPSHOT_EVERY != session.position() / SNAPSHOT_EVERY {
+            session.snapshots.take(&session.caches, session.position(), false, None);
+        }
+    }
+
+    /// Accepts all tokens, and gets the logits of what follows.
+    fn commit_all(self) -> Result<(), RunError> {
+        let Pass { session, runtime, pipeline, tokens } = self;
+        let last = tokens.len() - 1..tokens.len();
+        runtime.logits(pipeline, last, &mut session.logits)?;
+        Pass { session: &mut *session, runtime, pipeline, tokens }.commit(tokens.len());
+        session.has_logits = true;
+        Ok(())
+    }
+
+    pub(crate) fn pipeline(&self) -> &Pipeline {
+        &self.runtime.pipelines[self.pipeline]
+    }
+}
+
+#[cfg(test)]
+mod tests;
