@@ -7,6 +7,7 @@
 //! Letters used throughout: D hidden size, F feed-forward width, H query heads, G key/value heads, d head dimension,
 //! K convolution taps, V vocabulary, T tokens. Linear weights are stored `(out, in)`.
 
+pub mod chat;
 pub mod checkpoint;
 pub mod config;
 pub mod reference;
@@ -15,6 +16,7 @@ pub mod special_tokens;
 pub mod tokenizer;
 mod warning;
 
+pub use chat::{ChatError, ChatTemplate, Conversation};
 pub use checkpoint::{Checkpoint, CheckpointError, Tensor};
 pub use config::{Arch, Config, ConfigError, LayerKind};
 pub use reference::{Reference, ReferenceError, Stage};
