@@ -1,1 +1,5 @@
-//! lone-testing
+//! Support for tests of other crates; nothing here is part of the program.
+
+#![forbid(unsafe_code)]
+
+pub mod python;
