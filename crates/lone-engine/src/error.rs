@@ -43,6 +43,8 @@ pub enum RequestError {
     Setting { field: &'static str, found: String, allowed: &'static str },
     #[error("a stop string is empty")]
     EmptyStop,
+    #[error("stop strings need a tokenizer, and the bundle has none")]
+    StopWithoutTokenizer,
 }
 
 /// Why a pass failed: not the asker's fault.
@@ -53,8 +55,8 @@ pub enum RunError {
     Backend { package: String, source: BackendError },
     #[error("cannot allocate {bytes} bytes")]
     Memory { bytes: u64 },
-    #[error("the model returned {found} as the logits at position {position}")]
-    Logits { position: usize, found: &'static str },
+    #[error("the model returned {found} among its logits")]
+    Logits { found: &'static str },
 }
 
 /// Why an answer could not be had.

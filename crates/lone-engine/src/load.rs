@@ -20,7 +20,7 @@ pub struct LoadOptions {
     pub roles: Vec<Role>,
     /// The context lengths that will be needed; empty means all.
     pub contexts: Vec<usize>,
-    /// Keep every layer's output visible, at some cost in speed and memory; see [`Runtime::observe`].
+    /// Keep every layer's output visible, at some cost in speed and memory; see [`crate::Session::observe`].
     pub keep_layer_outputs: bool,
 }
 

@@ -3,16 +3,15 @@
 //! A pass returns new cache rows and changes nothing; [`Pass::commit`] writes as many as are accepted. Whatever
 //! follows from that is here too: padded blocks, going back, and taking up the common prefix of a new prompt.
 
-use std::ops::Range;
+mod pass;
+
 use std::sync::Arc;
 
-use crate::cache::Caches;
-use crate::pipeline::Pipeline;
-use crate::snapshot::Snapshots;
-use crate::{EngineError, RequestError, RunError, Runtime};
+pub use pass::Pass;
 
-/// Positions between snapshots that are no ends of turns.
-const SNAPSHOT_EVERY: usize = 64;
+use crate::cache::Caches;
+use crate::snapshot::Snapshots;
+use crate::{EngineError, RequestError, Runtime};
 
 /// How a session is made.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +53,7 @@ impl Runtime {
     /// An empty session, all its caches allocated.
     ///
     /// # Errors
-    /// [`RequestError::Setting`] for a context length that is not loaded, [`RunError::Memory`].
+    /// [`RequestError::Setting`] for a context length that is not loaded, [`crate::RunError::Memory`].
     pub fn session(&self, options: &SessionOptions) -> Result<Session, EngineError> {
         let layout = match options.ctx {
             Some(ctx) => self.layouts.iter().find(|layout| layout.ctx == ctx),
@@ -120,7 +119,7 @@ impl Session {
     /// Runs one pass over `tokens`, which must fit one, and commits nothing yet.
     ///
     /// # Errors
-    /// [`RequestError`] for no tokens, too many for a pass or the context, or unknown ones; [`RunError`].
+    /// [`RequestError`] for no tokens, too many for a pass or the context, or unknown ones; [`EngineError::Run`].
     ///
     /// # Panics
     /// If the session is not of this runtime.
@@ -170,7 +169,7 @@ impl Session {
     /// the pass that takes the last of them, [`Session::logits`] are there.
     ///
     /// # Errors
-    /// [`RequestError`] for no tokens, unknown ones, or more than fit the context; [`RunError`].
+    /// [`RequestError`] for no tokens, unknown ones, or more than fit the context; [`EngineError::Run`].
     pub fn advance(&mut self, runtime: &mut Runtime, tokens: &[u32]) -> Result<usize, EngineError> {
         self.check(runtime, tokens)?;
         let pipeline = runtime.pipeline_for(self.ctx(), tokens.len());
@@ -271,63 +270,6 @@ impl Session {
     pub fn end_turn(&mut self) {
         let logits = self.has_logits.then_some(&self.logits[..]);
         self.snapshots.take(&self.caches, self.tokens.len(), true, logits);
-    }
-}
-
-/// A pass that has run, of which nothing is committed yet. Dropping it leaves the session as it was.
-pub struct Pass<'a> {
-    session: &'a mut Session,
-    runtime: &'a mut Runtime,
-    pipeline: usize,
-    tokens: &'a [u32],
-}
-
-impl Pass<'_> {
-    /// Writes the logits of what follows each of the tokens in `range` to `logits (range.len(), V)`.
-    ///
-    /// # Errors
-    /// [`RunError`].
-    ///
-    /// # Panics
-    /// If `range` is not within the pass's tokens, or `logits` is of another size.
-    pub fn logits(&mut self, range: Range<usize>, logits: &mut [f32]) -> Result<(), RunError> {
-        assert!(range.end <= self.tokens.len(), "logits of tokens of the pass");
-        assert_eq!(logits.len(), range.len() * self.runtime.bundle.model.vocab_size, "room for the logits");
-        self.runtime.logits(self.pipeline, range, logits)
-    }
-
-    /// Accepts the first `accepted` tokens: writes their rows and appends them to the session.
-    ///
-    /// # Panics
-    /// If the pass had fewer.
-    pub fn commit(self, accepted: usize) {
-        let accepted_tokens = &self.tokens[..accepted];
-        if accepted == 0 {
-            return;
-        }
-        let session = self.session;
-        let position = session.position();
-        self.runtime.pipelines[self.pipeline].commit(&mut session.caches, position, accepted);
-        session.tokens.extend_from_slice(accepted_tokens);
-        session.counters.tokens += accepted;
-        session.has_logits = false;
-        if position / SNAPSHOT_EVERY != session.position() / SNAPSHOT_EVERY {
-            session.snapshots.take(&session.caches, session.position(), false, None);
-        }
-    }
-
-    /// Accepts all tokens, and gets the logits of what follows.
-    fn commit_all(self) -> Result<(), RunError> {
-        let Pass { session, runtime, pipeline, tokens } = self;
-        let last = tokens.len() - 1..tokens.len();
-        runtime.logits(pipeline, last, &mut session.logits)?;
-        Pass { session: &mut *session, runtime, pipeline, tokens }.commit(tokens.len());
-        session.has_logits = true;
-        Ok(())
-    }
-
-    pub(crate) fn pipeline(&self) -> &Pipeline {
-        &self.runtime.pipelines[self.pipeline]
     }
 }
 

@@ -1,0 +1,287 @@
+//! An answer: a prompt is read, tokens are chosen, text streams out, until something ends it.
+//!
+//! It moves a pass at a time and holds neither the runtime nor the session, so that whoever drives several answers
+//! can interleave them, and stop one between any two passes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use lone_bundle::ModelFacts;
+use lone_lfm::{DecodeStream, SpecialText, Tokenizer};
+
+use crate::stops::Stops;
+use crate::{EngineError, Logprobs, RequestError, Runtime, Sampler, Sampling, Session, Stats};
+
+/// What is asked.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The whole prompt, beginning with the first token of the conversation; see [`raw_prompt`].
+    pub prompt: Vec<u32>,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// The answer ends with this many tokens, or where the context ends.
+    pub max_new_tokens: usize,
+    /// Any of these tokens ends the answer; usually [`ModelFacts::eos_token_ids`].
+    pub stop_tokens: Vec<u32>,
+    /// Any of these texts ends the answer and is left out of it. They need a tokenizer.
+    pub stop: Vec<String>,
+    /// With each token, log probabilities of it and of this many likeliest ones.
+    pub logprobs: Option<usize>,
+}
+
+/// What happens while an answer is made, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A token was chosen. The first ends the prefill.
+    Token {
+        /// Its id.
+        id: u32,
+        /// If the request asked for them.
+        logprobs: Option<Logprobs>,
+    },
+    /// Text that tokens up to here complete: never empty, never part of a character or of a stop string. Tokens that
+    /// end the answer have none.
+    Text(String),
+    /// The end; nothing follows.
+    Done(FinishReason),
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinishReason {
+    /// A stop token or string.
+    Stop,
+    /// As many tokens as were asked for, or as the context holds.
+    Length,
+    /// Whoever asked did not want more.
+    Cancelled,
+}
+
+impl FinishReason {
+    /// The word for it in APIs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FinishReason::Stop => "stop",
+            FinishReason::Length => "length",
+            FinishReason::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The tokens of a prompt that no template made: `bos_token` in front, unless it begins with it.
+pub fn raw_prompt(facts: &ModelFacts, mut tokens: Vec<u32>) -> Vec<u32> {
+    if let Some(bos) = facts.bos_token_id.filter(|bos| tokens.first() != Some(bos)) {
+        tokens.insert(0, bos);
+    }
+    tokens
+}
+
+/// An answer in the making.
+#[derive(Debug)]
+pub struct Generation {
+    prompt: Vec<u32>,
+    max_new_tokens: usize,
+    stop_tokens: Vec<u32>,
+    logprobs: Option<usize>,
+    sampler: Sampler,
+    text: Option<Text>,
+    token_ids: Vec<u32>,
+    stats: Stats,
+    finish_reason: Option<FinishReason>,
+}
+
+/// From tokens to text that can be let out.
+#[derive(Debug)]
+struct Text {
+    tokenizer: Arc<Tokenizer>,
+    stream: DecodeStream,
+    stops: Stops,
+}
+
+impl Generation {
+    /// Checks the request and brings `session` to where it parts from the prompt; runs nothing yet. Without a
+    /// tokenizer there will be tokens and no text.
+    ///
+    /// # Errors
+    /// [`RequestError`]; a refused request leaves the session as it was.
+    pub fn begin(
+        runtime: &Runtime,
+        session: &mut Session,
+        tokenizer: Option<Arc<Tokenizer>>,
+        request: Request,
+    ) -> Result<Self, RequestError> {
+        let Request { prompt, sampling, max_new_tokens, stop_tokens, stop, logprobs } = request;
+        session.check_prompt(runtime, &prompt)?;
+        let mut sampler = Sampler::new(sampling, runtime.facts().vocab_size)?;
+        let stops = Stops::new(stop)?;
+        if tokenizer.is_none() && !stops.is_empty() {
+            return Err(RequestError::StopWithoutTokenizer);
+        }
+        let stream = DecodeStream::new(SpecialText::Keep);
+        let text = tokenizer.map(|tokenizer| Text { tokenizer, stream, stops });
+        sampler.read_prompt(&prompt);
+        let stats = Stats { reused_tokens: session.keep_prefix_of(&prompt), ..Stats::default() };
+        let token_ids = Vec::with_capacity(max_new_tokens.min(session.ctx() + 1 - prompt.len()));
+        let finish_reason = None;
+        Ok(Generation {
+            prompt,
+            max_new_tokens,
+            stop_tokens,
+            logprobs,
+            sampler,
+            text,
+            token_ids,
+            stats,
+            finish_reason,
+        })
+    }
+
+    /// The tokens chosen so far, one that ended the answer included.
+    pub fn token_ids(&self) -> &[u32] {
+        &self.token_ids
+    }
+
+    /// What it has cost so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Why it ended, if it has.
+    pub fn finish_reason(&self) -> Option<FinishReason> {
+        self.finish_reason
+    }
+
+    /// The seed that makes the same choices again.
+    pub fn seed(&self) -> u64 {
+        self.sampler.seed()
+    }
+
+    /// Runs at most one pass, of the prompt or of the last token, and calls `emit` with what came of it. `session` is
+    /// the one it began with, untouched between steps.
+    ///
+    /// # Errors
+    /// [`EngineError::Run`]; the answer is then over.
+    pub fn step(
+        &mut self,
+        runtime: &mut Runtime,
+        session: &mut Session,
+        emit: &mut dyn FnMut(Event),
+    ) -> Result<(), EngineError> {
+        if self.finish_reason.is_some() {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let before = session.counters();
+        let has_logits = self.pass(runtime, session)?;
+        let is_prefill = self.token_ids.is_empty();
+        let token = match session.logits().filter(|_| has_logits && self.max_new_tokens > 0) {
+            Some(logits) => Some(self.sampler.choose(logits)?),
+            None => None,
+        };
+        let phase = if is_prefill { &mut self.stats.prefill } else { &mut self.stats.decode };
+        phase.passes += session.counters().passes - before.passes;
+        phase.tokens += session.counters().tokens - before.tokens;
+        phase.time += start.elapsed();
+        match token {
+            Some(token) => self.say(token, session, emit),
+            None if has_logits => self.finish(FinishReason::Length, session, emit),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the answer where it is, if it has not ended.
+    pub fn cancel(&mut self, session: &mut Session, emit: &mut dyn FnMut(Event)) {
+        if self.finish_reason.is_none() {
+            self.finish(FinishReason::Cancelled, session, emit);
+        }
+    }
+
+    /// Steps until the end, or until `cancelled` is set, which is looked at before each pass.
+    ///
+    /// # Errors
+    /// As [`Generation::step`].
+    pub fn run(
+        &mut self,
+        runtime: &mut Runtime,
+        session: &mut Session,
+        cancelled: &AtomicBool,
+        emit: &mut dyn FnMut(Event),
+    ) -> Result<FinishReason, EngineError> {
+        loop {
+            if let Some(reason) = self.finish_reason {
+                return Ok(reason);
+            }
+            if cancelled.load(Ordering::Relaxed) {
+                self.cancel(session, emit);
+            }
+            self.step(runtime, session, emit)?;
+        }
+    }
+
+    /// Runs what is next and returns whether there are logits to choose from.
+    fn pass(&mut self, runtime: &mut Runtime, session: &mut Session) -> Result<bool, EngineError> {
+        let read = session.position();
+        if read < self.prompt.len() {
+            session.advance(runtime, &self.prompt[read..])?;
+            if session.position() < self.prompt.len() {
+                return Ok(false);
+            }
+        } else if let Some(last) = self.token_ids.last() {
+            session.advance(runtime, &[*last])?;
+        }
+        if self.token_ids.is_empty() {
+            session.end_turn();
+        }
+        Ok(true)
+    }
+
+    fn say(&mut self, token: u32, session: &mut Session, emit: &mut dyn FnMut(Event)) {
+        self.token_ids.push(token);
+        let logprobs = self.logprobs.zip(session.logits());
+        let logprobs = logprobs.map(|(top, logits)| Logprobs::new(logits, token, top));
+        emit(Event::Token { id: token, logprobs });
+        if self.stop_tokens.contains(&token) {
+            return self.finish(FinishReason::Stop, session, emit);
+        }
+        if self.text.as_mut().is_some_and(|text| text.push(token, emit)) {
+            self.text = None;
+            return self.finish(FinishReason::Stop, session, emit);
+        }
+        if self.token_ids.len() >= self.max_new_tokens || session.remaining() == 0 {
+            self.finish(FinishReason::Length, session, emit);
+        }
+    }
+
+    fn finish(&mut self, reason: FinishReason, session: &mut Session, emit: &mut dyn FnMut(Event)) {
+        if let Some(text) = self.text.take() {
+            text.finish(emit);
+        }
+        session.end_turn();
+        self.finish_reason = Some(reason);
+        emit(Event::Done(reason));
+    }
+}
+
+impl Text {
+    /// Lets out what `token` completes; whether that ended the text.
+    fn push(&mut self, token: u32, emit: &mut dyn FnMut(Event)) -> bool {
+        let released = self.stops.push(&self.stream.push(&self.tokenizer, token));
+        if !released.text.is_empty() {
+            emit(Event::Text(released.text));
+        }
+        released.is_stopped
+    }
+
+    /// Lets out what was held back.
+    fn finish(mut self, emit: &mut dyn FnMut(Event)) {
+        let rest = self.stops.push(&self.stream.finish()).text + &self.stops.finish();
+        if !rest.is_empty() {
+            emit(Event::Text(rest));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
