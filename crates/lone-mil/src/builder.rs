@@ -93,7 +93,11 @@ impl From<&str> for Given {
 impl FunctionBuilder {
     /// An empty function for opset `CoreML8`.
     pub fn new(name: &str) -> Self {
-        let opset = Opset::CoreML8;
+        FunctionBuilder::with_opset(name, Opset::CoreML8)
+    }
+
+    /// An empty function for the operations of `opset`.
+    pub fn with_opset(name: &str, opset: Opset) -> Self {
         FunctionBuilder {
             function: Function {
                 name: name.to_owned(),

@@ -75,6 +75,11 @@ impl OpSpec {
         self.params.iter().position(|p| p.name == param)
     }
 
+    /// Whether it has a meaning outside a device: all but the operations on states.
+    pub fn can_run(&self) -> bool {
+        self.eval.is_some()
+    }
+
     /// Whether its result is known when the program is compiled: `const` and `constexpr_*`.
     pub fn is_constant(&self) -> bool {
         self.binding != Binding::Named
