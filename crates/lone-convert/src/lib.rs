@@ -1,1 +1,38 @@
-//! lone-convert
+//! Checkpoint in, bundle out: the model graphs, the precision rules, and weights streamed to disk.
+//!
+//! ```text
+//! Checkpoint ─▶ survey ─▶ plan ─────────────▶ write ────────────▶ rename
+//!               ranges,   programs, blobs,    blocks of rows      a whole bundle
+//!               hash      sizes, ports        into a sibling      or none
+//! ```
+//! Everything that can be refused is refused before the first byte is written. `docs/graphs.md` draws the graphs.
+
+#![forbid(unsafe_code)]
+
+mod chunk;
+mod convert;
+mod error;
+mod extents;
+mod facts;
+mod function;
+mod head;
+mod model;
+mod note;
+mod options;
+mod package;
+mod plan;
+mod precision;
+mod progress;
+mod session;
+mod space;
+mod staging;
+mod stream;
+mod survey;
+mod weights;
+mod write;
+
+pub use convert::{Conversion, convert};
+pub use error::ConvertError;
+pub use note::Note;
+pub use options::ConvertOptions;
+pub use progress::{Phase, Progress};

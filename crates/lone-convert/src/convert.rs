@@ -1,0 +1,104 @@
+//! The conversion itself, in its order.
+
+use std::path::Path;
+
+use lone_bundle::{Bundle, Embeddings, Provenance, SCHEMA};
+use lone_lfm::Checkpoint;
+
+use crate::extents::MAX_CHANNELS;
+use crate::plan::BundlePlan;
+use crate::staging::{Staging, Target};
+use crate::survey::Survey;
+use crate::weights::Source;
+use crate::write::{BundleFiles, EMBEDDINGS_FILE};
+use crate::{ConvertError, ConvertOptions, Note, Phase, Progress, facts, space};
+
+/// A bundle that was written.
+#[derive(Debug)]
+pub struct Conversion {
+    /// The content of its bundle.json.
+    pub bundle: Bundle,
+    /// What deserves a word to the user.
+    pub notes: Vec<Note>,
+}
+
+/// Writes the bundle of `checkpoint` to the directory `out`, which comes to be whole or not at all.
+///
+/// # Errors
+/// [`ConvertError`]: options that make no sense, weights that fp16 cannot hold, a target that exists, a full disk,
+/// and [`ConvertError::Cancelled`] if `progress` says so. In all cases the target is as it was.
+pub fn convert(
+    checkpoint: &Checkpoint,
+    out: &Path,
+    options: &ConvertOptions,
+    progress: &mut dyn Progress,
+) -> Result<Conversion, ConvertError> {
+    options.check(checkpoint.config())?;
+    check_widths(checkpoint)?;
+    let target = Target::new(out, options.force)?;
+    let survey = Survey::new(checkpoint, progress)?;
+    let plan = BundlePlan::new(checkpoint, &survey, options)?;
+
+    let embeddings = Source::whole(checkpoint.embed());
+    let bytes = plan.weight_bytes() + 2 * embeddings.elements() as u64;
+    let staging = target.stage()?;
+    space::check(staging.path(), bytes)?;
+    progress.begin(Phase::Write, bytes);
+    let conversion = write(checkpoint, options, &survey, plan, &staging, progress)
+        .and_then(|conversion| staging.commit().map(|()| conversion));
+    conversion.map_err(|error| error.with_space(out, bytes))
+}
+
+fn write(
+    checkpoint: &Checkpoint,
+    options: &ConvertOptions,
+    survey: &Survey,
+    plan: BundlePlan<'_>,
+    staging: &Staging,
+    progress: &mut dyn Progress,
+) -> Result<Conversion, ConvertError> {
+    let mut files = BundleFiles::new(staging.path());
+    let graphs = files.write_packages(&plan.packages, progress)?;
+    files.write_embeddings(Source::whole(checkpoint.embed()), progress)?;
+    let has_tokenizer = files.copy_companions(checkpoint)?;
+    let config = checkpoint.config();
+    let bundle = Bundle {
+        schema: SCHEMA,
+        model: facts::model_facts(checkpoint, survey.parameters),
+        ropes: plan.session.ropes,
+        embeddings: Embeddings {
+            file: EMBEDDINGS_FILE.into(),
+            rows: config.vocab_size,
+            columns: config.hidden_size,
+        },
+        caches: plan.session.caches,
+        graphs,
+        provenance: Provenance {
+            lone_version: env!("CARGO_PKG_VERSION").into(),
+            source_hash: survey.source_hash.clone(),
+            flags: options.flags(),
+        },
+        files: files.list()?,
+    };
+    bundle.save(staging.path())?;
+    let mut notes: Vec<Note> = checkpoint.warnings().iter().cloned().map(Note::from).collect();
+    notes.extend(plan.notes);
+    if !has_tokenizer {
+        notes.push(Note::NoTokenizer);
+    }
+    Ok(Conversion { bundle, notes })
+}
+
+/// Refuses models with activations of more channels than the Neural Engine has.
+fn check_widths(checkpoint: &Checkpoint) -> Result<(), ConvertError> {
+    let config = checkpoint.config();
+    let widths = [
+        ("three times the hidden size", 3 * config.hidden_size),
+        ("the feed-forward width", config.ffn_size),
+        ("the width of all heads", config.heads * config.head_dim),
+    ];
+    match widths.into_iter().find(|&(_, width)| width > MAX_CHANNELS) {
+        Some((what, found)) => Err(ConvertError::TooWide { what, found, most: MAX_CHANNELS }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,65 @@
+//! What deserves a word to the user but is no error.
+
+use std::fmt;
+
+/// A remark on a conversion; callers decide where it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// Something about the checkpoint itself.
+    Checkpoint(lone_lfm::Warning),
+    /// A weight that would overflow if it were scaled, and so was not.
+    Unscaled {
+        /// Name in the checkpoint.
+        tensor: String,
+    },
+    /// Chunks have fewer layers than asked for, to stay loadable.
+    FewerLayers {
+        /// Layers asked for.
+        asked: usize,
+        /// Layers there are.
+        used: usize,
+        /// The most weights a package should hold.
+        most_bytes: u64,
+    },
+    /// The context is longer than the model was made for.
+    LongContext {
+        /// Context of the bundle, in tokens.
+        ctx: usize,
+        /// Positions the checkpoint names.
+        max_positions: usize,
+    },
+    /// The checkpoint has no tokenizer.json: the bundle takes and gives token ids only.
+    NoTokenizer,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Checkpoint(warning) => write!(f, "{warning}"),
+            Note::Unscaled { tensor } => write!(
+                f,
+                "tensor `{tensor}` times 16 does not fit fp16; it stays unscaled, and small products may be lost on the Neural Engine"
+            ),
+            Note::FewerLayers { asked, used, most_bytes } => write!(
+                f,
+                "chunks have {used} layers instead of {asked}: a package holds at most {} MB of weights",
+                most_bytes / 1_000_000
+            ),
+            Note::LongContext { ctx, max_positions } => {
+                write!(
+                    f,
+                    "the context of {ctx} tokens is longer than the {max_positions} the model was made for"
+                )
+            }
+            Note::NoTokenizer => {
+                write!(f, "the checkpoint has no tokenizer.json; the bundle runs from token ids only")
+            }
+        }
+    }
+}
+
+impl From<lone_lfm::Warning> for Note {
+    fn from(warning: lone_lfm::Warning) -> Self {
+        Note::Checkpoint(warning)
+    }
+}

@@ -1,0 +1,183 @@
+//! What a conversion can be asked for, and which of it makes no sense.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use lone_lfm::Config;
+use serde_json::{Value, json};
+
+use crate::ConvertError;
+use crate::extents::{MAX_CHANNELS, MAX_EXTENT};
+
+/// The longest context, in tokens, that graphs are made for.
+const MAX_CTX: usize = 1 << 20;
+
+/// How to convert. Fields are called as the flags of `lone convert` are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConvertOptions {
+    /// Context length in tokens: rows of a full-attention cache.
+    pub ctx: usize,
+    /// P, tokens of a prefill pass.
+    pub prefill: usize,
+    /// N: adds functions for passes of N+1 tokens, one and its drafts.
+    pub spec_drafts: Option<usize>,
+    /// Layers a chunk; fewer where their weights would be too much for one package.
+    pub layers_per_model: usize,
+    /// Slices of the head; 0 for as many as make them about 128 MB each.
+    pub head_chunks: usize,
+    /// Leave the prefill functions out.
+    pub decode_only: bool,
+    /// Leave the decode functions of the chunks out.
+    pub prefill_only: bool,
+    /// Give sliding layers caches of their window's size instead of `ctx` rows.
+    pub ring: bool,
+    /// Write graphs that keep their precision on the Neural Engine.
+    pub precision_rules: bool,
+    /// Replace a bundle that is already there.
+    pub force: bool,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        ConvertOptions {
+            ctx: 2048,
+            prefill: 64,
+            spec_drafts: None,
+            layers_per_model: 4,
+            head_chunks: 0,
+            decode_only: false,
+            prefill_only: false,
+            ring: true,
+            precision_rules: true,
+            force: false,
+        }
+    }
+}
+
+impl ConvertOptions {
+    /// Refuses what contradicts itself, or cannot be built for a model of this `config`.
+    pub(crate) fn check(&self, config: &Config) -> Result<(), ConvertError> {
+        self.check_conflicts()?;
+        within("--ctx", self.ctx, 1..=MAX_CTX, "")?;
+        within("--layers-per-model", self.layers_per_model, 1..=usize::MAX, "")?;
+        if self.head_chunks > 0 {
+            let fewest = config.vocab_size.div_ceil(MAX_CHANNELS);
+            let why = format!(" (a slice of the head has 1 to {MAX_CHANNELS} tokens)");
+            within("--head-chunks", self.head_chunks, fewest..=config.vocab_size, &why)?;
+        }
+        let most = most_tokens(config).min(self.ctx);
+        let why = format!(" (a pass fits the context of {} and the Neural Engine)", self.ctx);
+        if !self.decode_only {
+            within("--prefill", self.prefill, 1..=most, &why)?;
+        }
+        match self.spec_drafts {
+            Some(drafts) => within("--spec-drafts", drafts, 1..=most.saturating_sub(1), &why),
+            None => Ok(()),
+        }
+    }
+
+    fn check_conflicts(&self) -> Result<(), ConvertError> {
+        if !self.prefill_only {
+            return Ok(());
+        }
+        if self.decode_only {
+            let why = "they leave no function";
+            return Err(ConvertError::Conflict { first: "--decode-only", second: "--prefill-only", why });
+        }
+        if self.spec_drafts.is_some() {
+            let why = "drafts are verified while decoding";
+            return Err(ConvertError::Conflict { first: "--prefill-only", second: "--spec-drafts", why });
+        }
+        Ok(())
+    }
+
+    /// The flags that shape a bundle, by name, for its provenance.
+    pub(crate) fn flags(&self) -> BTreeMap<String, Value> {
+        let flags = [
+            ("ctx", json!(self.ctx)),
+            ("prefill", json!(self.prefill)),
+            ("spec-drafts", json!(self.spec_drafts)),
+            ("layers-per-model", json!(self.layers_per_model)),
+            ("head-chunks", json!(self.head_chunks)),
+            ("decode-only", json!(self.decode_only)),
+            ("prefill-only", json!(self.prefill_only)),
+            ("ring", json!(self.ring)),
+            ("precision-rules", json!(self.precision_rules)),
+        ];
+        flags.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// The most tokens of a pass whose tensors all stay within the Neural Engine's extents: the rows of grouped queries
+/// (H/G·S) and of a convolution window (K-1+S).
+fn most_tokens(config: &Config) -> usize {
+    let group = config.heads / config.kv_heads;
+    (MAX_EXTENT / group).min(MAX_EXTENT - (config.conv_taps - 1))
+}
+
+fn within(
+    option: &'static str,
+    found: usize,
+    range: RangeInclusive<usize>,
+    why: &str,
+) -> Result<(), ConvertError> {
+    if range.contains(&found) {
+        return Ok(());
+    }
+    let expected = match range.into_inner() {
+        (least, usize::MAX) => format!("at least {least}{why}"),
+        (least, most) => format!("{least} to {most}{why}"),
+    };
+    Err(ConvertError::Option { option, expected, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        let text = r#"{"model_type": "lfm2", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 140000, "full_attn_idxs": [1]}"#;
+        Config::parse(text, None).unwrap().0
+    }
+
+    fn refusal(options: ConvertOptions) -> String {
+        options.check(&config()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_defaults_fit() {
+        ConvertOptions::default().check(&config()).unwrap();
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_refused_with_the_range() {
+        let base = ConvertOptions::default;
+        assert_eq!(refusal(ConvertOptions { ctx: 0, ..base() }), "--ctx must be 1 to 1048576, found 0");
+        assert!(refusal(ConvertOptions { prefill: 0, ..base() }).contains("--prefill must be 1 to 2048"));
+        assert!(refusal(ConvertOptions { prefill: 33, ctx: 32, ..base() }).contains("1 to 32 "));
+        assert!(refusal(ConvertOptions { prefill: 9000, ctx: 10_000, ..base() }).contains("1 to 8192 "));
+        assert!(refusal(ConvertOptions { spec_drafts: Some(0), ..base() }).contains("--spec-drafts must be"));
+        assert!(refusal(ConvertOptions { spec_drafts: Some(64), ctx: 64, ..base() }).contains("1 to 63 "));
+        let per_model = refusal(ConvertOptions { layers_per_model: 0, ..base() });
+        assert_eq!(per_model, "--layers-per-model must be at least 1, found 0");
+        assert!(refusal(ConvertOptions { head_chunks: 2, ..base() }).contains("3 to 140000 (a slice"));
+    }
+
+    #[test]
+    fn flags_that_contradict_each_other_are_refused() {
+        let neither = ConvertOptions { decode_only: true, prefill_only: true, ..Default::default() };
+        assert_eq!(
+            refusal(neither),
+            "--decode-only and --prefill-only do not go together: they leave no function"
+        );
+        let drafts = ConvertOptions { prefill_only: true, spec_drafts: Some(4), ..Default::default() };
+        assert!(refusal(drafts).contains("--prefill-only and --spec-drafts"));
+    }
+
+    #[test]
+    fn what_is_not_built_is_not_checked() {
+        let decode_only = ConvertOptions { decode_only: true, prefill: 0, ..Default::default() };
+        decode_only.check(&config()).unwrap();
+    }
+}

@@ -1,0 +1,157 @@
+//! Fills a directory with what was planned, and remembers the hashes of what went through it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use lone_bundle::{FileEntry, Graph, GraphKind};
+use lone_lfm::Checkpoint;
+use lone_mil::package::{Metadata, PackageWriter};
+use lone_mil::{BlobError, BlobWriter, DType};
+
+use crate::package::PackagePlan;
+use crate::stream::{self, HashedFile};
+use crate::weights::Source;
+use crate::{ConvertError, Progress};
+
+/// The token embedding table.
+pub(crate) const EMBEDDINGS_FILE: &str = "embeddings.bin";
+
+pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
+
+/// Files of the checkpoint that a bundle takes along, where there are any.
+const COMPANIONS: [&str; 4] =
+    [TOKENIZER_FILE, "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
+
+/// A bundle's directory being filled.
+pub(crate) struct BundleFiles<'a> {
+    dir: &'a Path,
+    /// By path; known where a file was hashed as it was written.
+    hashes: BTreeMap<PathBuf, String>,
+}
+
+impl<'a> BundleFiles<'a> {
+    pub(crate) fn new(dir: &'a Path) -> Self {
+        BundleFiles { dir, hashes: BTreeMap::new() }
+    }
+
+    /// Writes chunk_00.mlpackage … and head_00.mlpackage …, and describes them.
+    pub(crate) fn write_packages(
+        &mut self,
+        packages: &[PackagePlan<'_>],
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<Graph>, ConvertError> {
+        let (mut chunks, mut heads) = (0, 0);
+        let mut graphs = Vec::new();
+        for plan in packages {
+            let (kind, number) = match plan.kind {
+                GraphKind::Chunk { .. } => ("chunk", &mut chunks),
+                GraphKind::Head { .. } => ("head", &mut heads),
+            };
+            let name = format!("{kind}_{number:02}.mlpackage");
+            *number += 1;
+            self.write_package(&name, plan, progress)?;
+            graphs.push(plan.graph(name));
+        }
+        Ok(graphs)
+    }
+
+    fn write_package(
+        &mut self,
+        name: &str,
+        plan: &PackagePlan<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), ConvertError> {
+        let package = PackageWriter::create(self.dir.join(name))?;
+        let path = package.weights_path();
+        let file = HashedFile::new(package.create_weights()?);
+        let hash = write_blobs(file, &path, &plan.sources, progress)?;
+        self.hashes.insert(path, hash);
+        let metadata = Metadata { version: env!("CARGO_PKG_VERSION").into(), ..Metadata::default() };
+        Ok(package.finish(&plan.program, &metadata)?)
+    }
+
+    /// Writes the embedding table, (V,D) fp16.
+    pub(crate) fn write_embeddings(
+        &mut self,
+        source: Source<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), ConvertError> {
+        let path = self.dir.join(EMBEDDINGS_FILE);
+        let file = File::create_new(&path).map_err(ConvertError::io("create", &path))?;
+        let mut file = HashedFile::new(file);
+        stream::convert(std::slice::from_ref(&source), progress, |blocks| {
+            blocks.each(&source, |bytes| file.write_all(bytes).map_err(ConvertError::io("write", &path)))
+        })?;
+        self.hashes.insert(path, file.finish());
+        Ok(())
+    }
+
+    /// Copies tokenizer, template and defaults; returns whether there is a tokenizer.
+    pub(crate) fn copy_companions(&self, checkpoint: &Checkpoint) -> Result<bool, ConvertError> {
+        for name in COMPANIONS {
+            let (from, to) = (checkpoint.dir().join(name), self.dir.join(name));
+            match fs::read(&from) {
+                Ok(content) => fs::write(&to, content).map_err(ConvertError::io("write", &to))?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(source) => return Err(ConvertError::Io { action: "read", path: from, source }),
+            }
+        }
+        Ok(self.dir.join(TOKENIZER_FILE).exists())
+    }
+
+    /// Size and hash of every file there is, in the order of their paths.
+    pub(crate) fn list(&self) -> Result<Vec<FileEntry>, ConvertError> {
+        let mut files = Vec::new();
+        self.list_into(self.dir, &mut files)?;
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
+    }
+
+    fn list_into(&self, dir: &Path, files: &mut Vec<FileEntry>) -> Result<(), ConvertError> {
+        let entries = fs::read_dir(dir).map_err(ConvertError::io("read", dir))?;
+        for entry in entries {
+            let path = entry.map_err(ConvertError::io("read", dir))?.path();
+            let metadata = fs::metadata(&path).map_err(ConvertError::io("read", &path))?;
+            if metadata.is_dir() {
+                self.list_into(&path, files)?;
+                continue;
+            }
+            let blake3 = match self.hashes.get(&path) {
+                Some(hash) => hash.clone(),
+                None => hash_file(&path)?,
+            };
+            let inside = path.strip_prefix(self.dir).expect("the walk began there");
+            let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
+            files.push(FileEntry { path: parts.join("/"), bytes: metadata.len(), blake3 });
+        }
+        Ok(())
+    }
+}
+
+/// Writes a `weight.bin` and returns its hash.
+fn write_blobs(
+    file: HashedFile,
+    path: &Path,
+    sources: &[Source<'_>],
+    progress: &mut dyn Progress,
+) -> Result<String, ConvertError> {
+    let failed = |source: BlobError| ConvertError::Weights { path: path.into(), source: source.into() };
+    let count = u32::try_from(sources.len()).expect("a package has fewer tensors than that");
+    let mut writer = BlobWriter::new(file, count).map_err(failed)?;
+    stream::convert(sources, progress, |blocks| {
+        for source in sources {
+            let mut sink = writer.begin(DType::F16, source.elements()).map_err(failed)?;
+            blocks.each(source, |bytes| sink.write(bytes).map_err(failed))?;
+            sink.finish().map_err(failed)?;
+        }
+        Ok(())
+    })?;
+    Ok(writer.finish().map_err(failed)?.finish())
+}
+
+fn hash_file(path: &Path) -> Result<String, ConvertError> {
+    let content = fs::read(path).map_err(ConvertError::io("read", path))?;
+    Ok(blake3::hash(&content).to_hex().to_string())
+}

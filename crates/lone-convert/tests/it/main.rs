@@ -1,0 +1,4 @@
+//! Whole conversions of the repository's models.
+
+mod structure;
+mod support;

@@ -1,0 +1,161 @@
+//! What a bundle looks like on disk, for every model of the repository.
+
+use std::collections::BTreeSet;
+
+use crate::support::{MODELS, all_functions, convert_model, converted};
+use lone_bundle::{Binding, Bundle, CacheKind, GraphKind, Role};
+use lone_convert::{ConvertOptions, Note};
+use lone_mil::package::Package;
+use lone_mil::{Function, ValueId};
+
+#[test]
+fn every_package_opens_and_its_functions_are_as_described() {
+    for model in MODELS {
+        let bundle = converted(model, &all_functions());
+        for graph in &bundle.content.graphs {
+            let package = Package::open(&bundle.path(&graph.package)).unwrap();
+            assert_eq!(package.program.functions.len(), graph.functions.len(), "{model}");
+            for description in &graph.functions {
+                let function = package.program.function(&description.name).unwrap();
+                let ports = |ids: &[ValueId]| ids.iter().map(|&id| port(function, id)).collect::<Vec<_>>();
+                let described = |ports: &[lone_bundle::Port]| -> Vec<_> {
+                    ports.iter().map(|port| (port.name.clone(), port.shape.clone())).collect()
+                };
+                assert_eq!(ports(&function.inputs), described(&description.inputs), "{model}");
+                assert_eq!(ports(&function.outputs), described(&description.outputs), "{model}");
+                for output in &description.layer_outputs {
+                    assert!(function.value_named(&output.value).is_some(), "{model}: {output:?}");
+                }
+            }
+        }
+    }
+}
+
+fn port(function: &Function, id: ValueId) -> (String, Vec<usize>) {
+    let value = function.value(id);
+    (value.name.clone(), value.ty.tensor().shape.to_vec())
+}
+
+#[test]
+fn the_bundle_opens_whole_and_its_hashes_hold() {
+    let bundle = converted("tiny-lfm3", &all_functions());
+    let opened = Bundle::open(&bundle.dir()).unwrap();
+    assert_eq!(opened, bundle.content);
+    assert_eq!(opened.check_hashes(&bundle.dir(), |_| {}).unwrap(), []);
+    let files: BTreeSet<&str> = opened.files.iter().map(|file| file.path.as_str()).collect();
+    for file in
+        ["embeddings.bin", "tokenizer.json", "chat_template.jinja", "chunk_01.mlpackage/Manifest.json"]
+    {
+        assert!(files.contains(file), "{file} is not listed");
+    }
+    assert_eq!(opened.model.name, "tiny-lfm3");
+    assert_eq!(opened.provenance.flags["spec-drafts"], 16);
+}
+
+#[test]
+fn a_chunk_is_given_what_it_uses_and_nothing_else() {
+    let bundle = converted("tiny-lfm3", &ConvertOptions { layers_per_model: 2, ..ConvertOptions::default() });
+    let inputs: Vec<Vec<&str>> = (bundle.content.chunks())
+        .map(|chunk| chunk.functions[0].inputs.iter().map(|port| port.name.as_str()).collect())
+        .collect();
+    assert_eq!(inputs[0], ["hidden", "conv_0", "conv_1"]);
+    assert_eq!(inputs[1], ["hidden", "cos_full", "sin_full", "mask_full", "k_2", "v_2", "conv_3"]);
+    assert_eq!(inputs[2], ["hidden", "cos_sliding", "sin_sliding", "mask_sliding", "k_4", "v_4", "conv_5"]);
+    let outputs: Vec<&str> =
+        bundle.content.graphs[1].functions[1].outputs.iter().map(|port| port.name.as_str()).collect();
+    assert_eq!(outputs, ["hidden_out", "k_2_new", "v_2_new", "conv_3_window"]);
+}
+
+#[test]
+fn a_ring_has_the_rows_of_its_window_and_a_plain_cache_those_of_the_context() {
+    let rows = |ring, ctx| {
+        let bundle =
+            converted("micro/lfm3-window8", &ConvertOptions { ring, ctx, prefill: 4, ..Default::default() });
+        let sliding = bundle.content.caches.iter().find(|cache| cache.layer == 4).unwrap();
+        let CacheKind::Key { rows, .. } = sliding.kind else { panic!("layer 4 slides") };
+        rows.count(ctx)
+    };
+    assert_eq!((rows(true, 32), rows(false, 32)), (8, 32));
+    assert_eq!(rows(true, 8), 8, "a ring as long as the context is a plain cache");
+}
+
+#[test]
+fn only_the_functions_asked_for_are_built() {
+    let roles = |options: ConvertOptions| -> Vec<Vec<Role>> {
+        let bundle = converted("micro/lfm2-old-config", &ConvertOptions { layers_per_model: 9, ..options });
+        let roles =
+            |graph: &lone_bundle::Graph| graph.functions.iter().map(|function| function.role).collect();
+        bundle.content.graphs.iter().map(roles).collect()
+    };
+    let base = ConvertOptions::default;
+    let decode_only = ConvertOptions { decode_only: true, ..base() };
+    assert_eq!(roles(decode_only), [vec![Role::Decode], vec![Role::Decode]]);
+    let prefill_only = ConvertOptions { prefill_only: true, ..base() };
+    assert_eq!(roles(prefill_only), [vec![Role::Prefill], vec![Role::Decode]]);
+    let drafts = ConvertOptions { decode_only: true, spec_drafts: Some(3), ..base() };
+    assert_eq!(roles(drafts), [vec![Role::Decode, Role::Verify], vec![Role::Decode, Role::Verify]]);
+}
+
+#[test]
+fn head_slices_cover_the_vocabulary() {
+    let bundle = converted("tiny-lfm2", &ConvertOptions { head_chunks: 5, ..ConvertOptions::default() });
+    let slices: Vec<usize> = (bundle.content.heads())
+        .map(|head| match head.kind {
+            GraphKind::Head { vocabulary } => vocabulary.count,
+            GraphKind::Chunk { .. } => panic!("a chunk among the heads"),
+        })
+        .collect();
+    assert_eq!(slices, [308, 307, 307, 307, 307]);
+}
+
+#[test]
+fn a_long_context_is_cut_into_segments_that_an_axis_can_hold() {
+    let options = ConvertOptions { ctx: 40_000, prefill: 2, ring: false, ..ConvertOptions::default() };
+    let bundle = converted("micro/lfm3-window8", &options);
+    let chunk = bundle.content.chunks().nth(1).unwrap();
+    for function in &chunk.functions {
+        let names: Vec<&str> = function.inputs.iter().map(|port| port.name.as_str()).collect();
+        let expected = ["mask_sliding_s0", "mask_sliding_s1", "mask_sliding_s2", "mask_sliding_s3"];
+        assert_eq!(names.iter().filter(|name| name.starts_with("mask_sliding")).count(), expected.len());
+        assert!(expected.iter().all(|name| names.contains(name)), "{names:?}");
+        let new: Vec<usize> = (function.inputs.iter())
+            .filter_map(|port| match port.binding {
+                Binding::Mask { columns, .. } => Some(columns.start),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(new[..4], [0, 13_334, 26_667, 40_000]);
+        let longest = function.inputs.iter().flat_map(|port| &port.shape).max();
+        assert_eq!(longest, Some(&13_334));
+    }
+}
+
+#[test]
+fn a_bundle_with_drafts_is_little_more_than_the_checkpoint_and_its_embeddings() {
+    for model in MODELS {
+        let bundle = converted(model, &all_functions());
+        let model = &bundle.content.model;
+        let embeddings = 2 * (model.vocab_size * model.hidden_size) as u64;
+        let stored: u64 = bundle.content.files.iter().map(|file| file.bytes).sum();
+        let weights: u64 = (bundle.content.files.iter())
+            .filter(|file| file.path.ends_with(".bin"))
+            .map(|file| file.bytes)
+            .sum();
+        let limit = (2 * model.parameters + embeddings) * 105 / 100;
+        assert!(weights <= limit, "{weights} bytes of weights, at most {limit}");
+        assert!(stored > weights);
+    }
+}
+
+#[test]
+fn what_deserves_a_word_is_told() {
+    let notes = |model, options: &ConvertOptions| {
+        let dir = tempfile::tempdir().unwrap();
+        convert_model(model, &dir.path().join("b"), options).unwrap().notes
+    };
+    assert_eq!(notes("tiny-lfm3", &ConvertOptions::default()), []);
+    assert_eq!(notes("micro/lfm3-window8", &ConvertOptions::default()), [Note::NoTokenizer]);
+    let long = ConvertOptions { ctx: 5000, ..ConvertOptions::default() };
+    let expected = [Note::LongContext { ctx: 5000, max_positions: 4096 }, Note::NoTokenizer];
+    assert_eq!(notes("micro/lfm3-window8", &long), expected);
+}
