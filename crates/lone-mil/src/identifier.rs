@@ -2,9 +2,9 @@
 
 use crate::DType;
 
-/// Words of MIL's text that are no type names.
-const RESERVED: [&str; 11] =
-    ["any", "program", "func", "tensor", "list", "dict", "tuple", "true", "false", "state", "block"];
+/// Words of MIL's text that are no type names: those that coremltools renames.
+const RESERVED: [&str; 10] =
+    ["any", "program", "func", "tensor", "list", "dict", "tuple", "true", "false", "state"];
 
 /// Whether `name` is a letter or `_`, then letters, digits, `_` or `@`, and no word of MIL's text.
 pub(crate) fn is_identifier(name: &str) -> bool {
