@@ -1,27 +1,60 @@
 //! The Python side of the conformance tests: what coremltools makes, and what it says of our packages.
 //!
-//! `LONE_PYTHON` names a Python that has `tools/requirements.txt` installed. Tests that need it are ignored
-//! unless asked for, so that they are counted where they did not run.
+//! `LONE_PYTHON` may name a Python that has `tools/requirements.txt` installed. Without it an environment is made
+//! under `target/`, once, which takes `python3` with `venv` and a package index to install from.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// The Python of `LONE_PYTHON`.
+/// A Python that has what `tools/requirements.txt` lists.
 ///
 /// # Panics
-/// If the variable is not set.
+/// If there is none and none can be made.
 pub fn python() -> Command {
-    let path = env::var_os("LONE_PYTHON");
-    Command::new(path.expect("LONE_PYTHON: a Python with tools/requirements.txt installed"))
+    static PYTHON: LazyLock<PathBuf> =
+        LazyLock::new(|| env::var_os("LONE_PYTHON").map_or_else(make_environment, PathBuf::from));
+    Command::new(&*PYTHON)
+}
+
+/// The Python of the environment under `target/`, made if it is not there or not of these requirements.
+fn make_environment() -> PathBuf {
+    let target = workspace().join("target");
+    let environment = target.join("python");
+    let (python, stamp) = (environment.join("bin/python"), environment.join("requirements.txt"));
+    let requirements = tool("requirements.txt");
+    let wanted = fs::read(&requirements).expect("the list of requirements");
+    fs::create_dir_all(&target).expect("a target directory");
+    let lock = File::create(target.join("python.lock")).expect("a lock file");
+    lock.lock().expect("a lock against other tests that make it too");
+    if fs::read(&stamp).is_ok_and(|found| found == wanted) {
+        return python;
+    }
+    succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment));
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
+    succeed(Command::new(&python).args(pip).arg(&requirements));
+    fs::write(&stamp, wanted).expect("a stamp in the new environment");
+    python
+}
+
+fn succeed(command: &mut Command) {
+    let hint = "set LONE_PYTHON to a Python with tools/requirements.txt installed";
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; {hint}"));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}; {hint}\n{message}", output.status);
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The script of that name in `tools/`.
 pub fn tool(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools").join(name)
+    workspace().join("tools").join(name)
 }
 
 /// Runs a script of `tools/` and gives what it printed.

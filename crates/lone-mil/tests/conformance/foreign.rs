@@ -29,7 +29,6 @@ fn copy(source: &Path, package: &Package, dir: &Path) -> PathBuf {
 }
 
 #[test]
-#[ignore = "needs LONE_PYTHON, a Python with tools/requirements.txt"]
 fn packages_that_coremltools_wrote_are_read_and_survive_being_written_again() {
     let (made, again) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     python::run_tool("conformance/make_packages.py", &[made.path()]);
@@ -48,7 +47,6 @@ fn packages_that_coremltools_wrote_are_read_and_survive_being_written_again() {
 }
 
 #[test]
-#[ignore = "needs LONE_PYTHON, a Python with tools/requirements.txt"]
 fn sound_packages_that_are_not_static_programs_are_refused_by_what_they_have() {
     let made = tempfile::tempdir().unwrap();
     let kinds = ["branching", "flexible"].map(Path::new);

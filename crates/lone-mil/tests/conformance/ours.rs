@@ -273,7 +273,6 @@ fn every_operation_of_the_table_is_used() {
 }
 
 #[test]
-#[ignore = "needs LONE_PYTHON, a Python with tools/requirements.txt"]
 fn packages_of_ours_pass_coremltools_and_hold_what_was_put_in() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("all.mlpackage");
