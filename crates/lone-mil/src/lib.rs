@@ -21,6 +21,7 @@ pub mod package;
 pub mod program;
 mod proto;
 pub mod tensor_type;
+pub mod text;
 pub mod verify;
 
 pub use backend::{Backend, BackendError, Keep, LoadOptions, Model, Port, Signature, TensorMut, TensorRef};

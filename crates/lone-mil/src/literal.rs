@@ -144,6 +144,53 @@ pub(crate) fn unpack(bytes: &[u8], bits: usize, count: usize) -> impl Iterator<I
     })
 }
 
+/// Integers or bools as packed bytes; `None` for one out of the type's range, or another type.
+pub(crate) fn encode_ints(dtype: DType, values: &[i64]) -> Option<Vec<u8>> {
+    let bits = dtype.bits();
+    let (low, high) = match dtype {
+        DType::Bool => (0, 1),
+        DType::I4 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
+            (-1i64 << (bits - 1), !(-1i64 << (bits - 1)))
+        }
+        DType::U1 | DType::U2 | DType::U3 | DType::U4 | DType::U6 | DType::U8 | DType::U16 | DType::U32 => {
+            (0, (1i64 << bits) - 1)
+        }
+        _ => return None,
+    };
+    let mut bytes = vec![0u8; dtype.packed_bytes(values.len())?];
+    for (i, &value) in values.iter().enumerate() {
+        if !(low..=high).contains(&value) {
+            return None;
+        }
+        for bit in 0..bits as usize {
+            let at = i * bits as usize + bit;
+            bytes[at / 8] |= ((value >> bit & 1) as u8) << (at % 8);
+        }
+    }
+    Some(bytes)
+}
+
+/// fp16 or fp32 values, rounded to the nearest, as bytes; `None` for another type.
+pub(crate) fn encode_floats(dtype: DType, values: &[f32]) -> Option<Vec<u8>> {
+    match dtype {
+        DType::F16 => Some(values.iter().flat_map(|&value| f16::from_f32(value).to_le_bytes()).collect()),
+        DType::F32 => Some(values.iter().flat_map(|value| value.to_le_bytes()).collect()),
+        _ => None,
+    }
+}
+
+/// Two hexadecimal digits a byte.
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of hexadecimal digits, two a byte.
+pub(crate) fn decode_hex(digits: &str) -> Option<Vec<u8>> {
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    let digit = |c: u8| char::from(c).to_digit(16).map(|digit| digit as u8);
+    pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +208,8 @@ mod tests {
         for (dtype, values, bytes) in cases {
             assert_eq!(decode_ints(dtype, bytes, values.len()).as_deref(), Some(values), "{dtype}");
             assert_eq!(decode_ints(dtype, &bytes[..bytes.len() - 1], values.len()), None, "{dtype}");
+            assert_eq!(encode_ints(dtype, values).as_deref(), Some(bytes), "{dtype}");
+            assert_eq!(encode_ints(dtype, &[64]), None, "{dtype} does not reach 64");
         }
     }
 
