@@ -85,7 +85,7 @@ fn infer_lut(call: &Call) -> Result<Vec<TensorType>, OpError> {
     let entries = 1usize << indices.dtype.bits();
     if lut.shape.len() != rank + 2 || lut.shape[rank] != entries {
         return Err(
-            call.wrong_type("lut", format!("({},{entries},V) for indices {indices}", "G,".repeat(rank)))
+            call.wrong_type("lut", format!("({}{entries},V) for indices {indices}", "G,".repeat(rank)))
         );
     }
     check_divides(call, "lut", &indices.shape, &lut.shape[..rank])?;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::ops::Opset;
 use crate::proto::model::{
     ArrayFeatureType, FeatureDescription, FeatureKind, FeatureType, ModelDescription, StateFeatureType,
 };
@@ -150,7 +151,9 @@ impl Described {
 impl Features {
     /// Checks that `function` has just these features, the outputs in this order, and that `version` has such.
     fn check(&self, function: &Function, version: i32) -> Result<(), Fault> {
-        let needed = version_needed(function);
+        // Apple's tools look at the opset of `main` alone when they lower the version to the least one possible.
+        let lone = Opset::from_name(&function.opset).filter(|_| function.name == LONE_FUNCTION);
+        let needed = version_needed(function).max(lone.map_or(0, Opset::specification_version));
         if version < needed {
             return Err(Fault::new("specification version", format_args!("{needed} or more"), version));
         }
@@ -174,18 +177,17 @@ fn check_list(
         ports.sort_by_key(|port| port.0);
         features.sort_by_key(|feature| feature.0);
     }
-    let (expected, found) = (names(ports.iter().map(|port| port.0)), names(features.iter().map(|row| row.0)));
-    if expected != found {
-        return Err(Fault::new(list, expected, found));
+    for i in 0..ports.len().max(features.len()) {
+        let (expected, found) = (ports.get(i).map(|port| port.0), features.get(i).map(|feature| feature.0));
+        if expected != found {
+            let name = |name: Option<&str>| name.map_or("no more".into(), |name| format!("`{name}`"));
+            return Err(Fault::new(list, name(expected), name(found)));
+        }
     }
     for ((name, ty), (_, feature)) in ports.into_iter().zip(features) {
         check_feature(feature, ty).map_err(|fault| fault.within(format_args!("{list}: `{name}`")))?;
     }
     Ok(())
-}
-
-fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    format!("[{}]", names.collect::<Vec<_>>().join(", "))
 }
 
 fn check_feature(feature: &FeatureDescription, ty: &ValueType) -> Result<(), Fault> {

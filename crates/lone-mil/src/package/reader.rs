@@ -1,7 +1,6 @@
 //! Opens a package and checks all of it: manifest, blobs, messages, description, and every operation.
 
-use std::fs::File;
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use prost::Message;
@@ -11,12 +10,12 @@ use crate::{Arg, BlobError, BlobFile, Function, Literal, Payload, Program};
 
 use super::decode::decode_model;
 use super::encode::op_place;
-use super::error::verify_at;
+use super::error::{Fault, verify_at};
 use super::manifest::Manifest;
 use super::{Metadata, PackageError, WEIGHTS_FILE};
 
 /// A model file larger than this is refused unread. Programs are a few megabytes: their weights lie elsewhere.
-const MAX_MODEL_BYTES: u64 = 1 << 28;
+const MAX_MODEL_BYTES: u64 = 1 << 26;
 /// Where a program's blobs are, seen from the folder of its model file.
 const WEIGHTS_FOLDER: &str = "weights";
 
@@ -43,16 +42,13 @@ impl Package {
         let (program, metadata) = decode(&model_path, &model)?;
 
         let folder = model_path.with_file_name(WEIGHTS_FOLDER);
-        let listed = manifest.weights_path().map(|item| root.join("Data").join(item));
         let path = folder.join(WEIGHTS_FILE);
-        let blobs = if path.exists() || first_blob(&program).is_some() {
-            if listed.as_ref() != Some(&folder) {
-                return Err(manifest.no_weights(root, &folder));
-            }
-            BlobFile::open(path)?
-        } else {
-            BlobFile::empty(path)
-        };
+        let needed = blob_literals(&program).next().is_some();
+        let listed = manifest.weights_path().is_some_and(|item| root.join("Data").join(item) == folder);
+        if needed && !listed {
+            return Err(manifest.no_weights(root, &folder));
+        }
+        let blobs = if needed || path.exists() { BlobFile::open(path)? } else { BlobFile::empty(path) };
         check_blobs(&model_path, &program, &blobs)?;
         Ok(Package { program, blobs, metadata })
     }
@@ -72,22 +68,15 @@ impl Package {
 
 fn read(path: &Path) -> Result<Vec<u8>, PackageError> {
     let io = |source| PackageError::Io { action: "read", path: path.into(), source };
-    if !path.metadata().map_err(io)?.is_file() {
-        let found = "something else".into();
-        return Err(PackageError::Model {
-            path: path.into(),
-            place: "model".into(),
-            expected: "a file".into(),
-            found,
-        });
+    let metadata = path.metadata().map_err(io)?;
+    if !metadata.is_file() {
+        return Err(Fault::new("model", "a file", "something else").of(path));
     }
-    let mut bytes = Vec::new();
-    File::open(path).map_err(io)?.take(MAX_MODEL_BYTES + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > MAX_MODEL_BYTES {
-        let (expected, found) = (format!("at most {MAX_MODEL_BYTES} bytes"), "more".into());
-        return Err(PackageError::Model { path: path.into(), place: "size".into(), expected, found });
+    if metadata.len() > MAX_MODEL_BYTES {
+        let expected = format_args!("at most {MAX_MODEL_BYTES} bytes").to_string();
+        return Err(Fault::new("model", expected, metadata.len()).of(path));
     }
-    Ok(bytes)
+    fs::read(path).map_err(io)
 }
 
 fn decode(path: &Path, bytes: &[u8]) -> Result<(Program, Metadata), PackageError> {
@@ -114,10 +103,6 @@ fn blob_literals(program: &Program) -> impl Iterator<Item = (&Function, usize, u
             _ => None,
         })
     })
-}
-
-fn first_blob(program: &Program) -> Option<u64> {
-    blob_literals(program).next().map(|(_, _, offset, _)| offset)
 }
 
 /// Checks that every blob the program names is there and holds what the program says.

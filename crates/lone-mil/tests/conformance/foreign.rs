@@ -6,16 +6,7 @@ use std::path::{Path, PathBuf};
 use lone_mil::package::{Package, PackageWriter};
 use lone_testing::python;
 
-use super::agrees;
-
-/// The packages in `dir`, by name.
-fn packages_in(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let mut packages: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|e| e == "mlpackage")).collect();
-    packages.sort();
-    packages
-}
+use super::{agrees, packages_in};
 
 /// Writes again, in `dir`, what was read from `source`.
 fn copy(source: &Path, package: &Package, dir: &Path) -> PathBuf {

@@ -6,7 +6,8 @@
 mod foreign;
 mod ours;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use half::f16;
 use lone_mil::package::Package;
@@ -14,6 +15,15 @@ use lone_mil::{
     Arg, Backend, Function, Interpreter, Keep, Literal, LoadOptions, Reference, Shape, TensorMut, TensorRef,
 };
 use lone_testing::python::Weight;
+
+/// The packages in `dir`, by name.
+fn packages_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut packages: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|e| e == "mlpackage")).collect();
+    packages.sort();
+    packages
+}
 
 /// The literal that `weight` is about; none if it is what a `constexpr_*` expands to.
 fn literal_of<'a>(function: &'a Function, weight: &Weight) -> Option<&'a Literal> {

@@ -12,7 +12,7 @@ use lone_mil::{
 };
 use lone_testing::python;
 
-use super::agrees;
+use super::{agrees, packages_in};
 
 /// Values of every kind that operations take, all of the function that is being built.
 struct Values {
@@ -285,4 +285,23 @@ fn packages_of_ours_pass_coremltools_and_hold_what_was_put_in() {
         weights.iter().filter(|weight| weight.function == "every_palette" && weight.parameter.is_none());
     assert!(expanded.filter(|weight| weight.value.contains("int")).count() >= 11);
     agrees(&path, &Package::open(&path).unwrap(), &weights);
+}
+
+#[test]
+fn damaged_packages_are_refused_by_the_check_and_by_the_reader() {
+    let (dir, damaged) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = dir.path().join("all.mlpackage");
+    write(&path);
+    python::run_tool("conformance/damage_package.py", &[&path, damaged.path()]);
+    let packages = packages_in(damaged.path());
+    assert!(packages.len() >= 50);
+    let args: Vec<&Path> = packages.iter().map(|path| path.as_path()).collect();
+    let checked = python::output_of_tool("check_mlpackage.py", &args);
+    let verdicts = String::from_utf8(checked.stderr).unwrap();
+    for path in &packages {
+        let path = path.display().to_string();
+        assert!(verdicts.contains(&format!("FAIL: {path}: ")), "the check takes {path}");
+        let refusal = Package::open(Path::new(&path)).map(drop).expect_err(&path).to_string();
+        assert!(refusal.starts_with(&path), "{refusal}");
+    }
 }

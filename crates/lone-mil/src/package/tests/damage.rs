@@ -136,10 +136,10 @@ const OF_THE_DESCRIPTION: &[Damage] = &[
     ),
     (
         |m| described(m).input[0].name = "z".into(),
-        "description of `prefill`: inputs: expected [past, x], found [past, z]",
+        "description of `prefill`: inputs: expected `x`, found `z`",
     ),
-    (|m| drop(described(m).input.pop()), "inputs: expected [past, x], found [x]"),
-    (|m| described(m).output.swap(0, 1), "outputs: expected [low, high], found [high, low]"),
+    (|m| drop(described(m).input.pop()), "inputs: expected `past`, found `x`"),
+    (|m| described(m).output.swap(0, 1), "outputs: expected `low`, found `high`"),
     (
         |m| array(&mut described(m).input[0]).data_type = 0x10020,
         "description of `prefill`: inputs: `x`: element type: expected 0x10010, found 0x10020",
@@ -163,7 +163,7 @@ const OF_THE_DESCRIPTION: &[Damage] = &[
             let remember = &mut description(m).functions[2];
             remember.input.append(&mut remember.state);
         },
-        "description of `remember`: inputs: expected [x], found [memory, x]",
+        "description of `remember`: inputs: expected `x`, found `memory`",
     ),
     (
         |m| array(&mut description(m).functions[2].state[0]).shape[0] = 2,

@@ -6,6 +6,9 @@ mod foreign;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use prost::Message;
+
+use crate::package::encode::encode_model;
 use crate::package::{
     MODEL_ITEM, Metadata, Package, PackageError, PackageWriter, WEIGHTS_FILE, WEIGHTS_ITEM,
 };
@@ -161,6 +164,28 @@ fn a_lost_or_unlisted_weight_file_is_missed() {
     fs::remove_file(weights_path(&path)).unwrap();
     let message = Package::open(&path).unwrap_err().to_string();
     assert_eq!(message, format!("cannot read {}", weights_path(&path).display()));
+}
+
+#[test]
+fn a_model_too_large_to_be_one_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sample.mlpackage");
+    write_sample(&path);
+    fs::File::options().write(true).open(model_path(&path)).unwrap().set_len(1 << 30).unwrap();
+    let message = Package::open(&path).unwrap_err().to_string();
+    assert!(message.ends_with("model: expected at most 67108864 bytes, found 1073741824"), "{message}");
+}
+
+#[test]
+fn the_opset_of_a_lone_function_is_not_newer_than_the_model() {
+    let main = Function { name: "main".into(), opset: "CoreML9".into(), ..remember() };
+    let program = Program { functions: vec![main], default_function: "main".into() };
+    let mut model = encode_model(&program, &Metadata::default()).unwrap();
+    model.specification_version = 9;
+    let no_blobs = BlobWriter::new(Vec::new(), 0).unwrap().finish().unwrap();
+    let refusal = Package::from_bytes("model", &model.encode_to_vec(), &no_blobs).unwrap_err().to_string();
+    let expected = "model: description of `main`: specification version: expected 10 or more, found 9";
+    assert_eq!(refusal, expected);
 }
 
 #[test]
