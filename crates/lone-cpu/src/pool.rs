@@ -388,7 +388,7 @@ mod tests {
                 sum.fetch_add(10 * outer + inner, Ordering::Relaxed);
             });
         });
-        assert_eq!(sum.into_inner(), (0..4).map(|outer| 50 * outer + 10).sum());
+        assert_eq!(sum.into_inner(), (0..4).map(|outer| 50 * outer + 10).sum::<usize>());
     }
 
     #[test]

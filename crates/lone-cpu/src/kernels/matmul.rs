@@ -4,7 +4,9 @@
 //! x is packed beforehand into groups of a few columns, k outermost too. The innermost loop multiplies one panel by one group: a block of sixteen
 //! rows for each column of the group, all in registers.
 //!
-//!     panel [k][16 rows]   ×   group [k][width]   →   sums [width][16 rows]
+//! ```text
+//! panel [k][16 rows]   ×   group [k][width]   →   sums [width][16 rows]
+//! ```
 
 use std::ops::Range;
 
