@@ -1,12 +1,26 @@
-//! lone-cpu: runs ML Programs on the CPU, near memory bandwidth.
+//! Runs ML Programs on the CPU, near memory bandwidth.
+//!
+//! [`CpuBackend`] compiles each function of a package once into a [`Plan`]: steps over one arena, weights used
+//! where they are mapped, caches read where they are passed in. Running a plan allocates nothing.
 
+mod arena;
+pub mod backend;
+mod compile;
 pub mod cores;
 pub mod isa;
 pub mod kernels;
+pub mod model;
+pub mod plan;
 pub mod pool;
+pub mod profile;
+mod steps;
 #[cfg(test)]
 mod testing;
 
+pub use backend::{CpuBackend, CpuOptions};
 pub use isa::Isa;
 pub use kernels::Kernels;
+pub use model::CpuModel;
+pub use plan::Plan;
 pub use pool::Pool;
+pub use profile::StepProfile;

@@ -1,0 +1,105 @@
+//! The backend: opens packages, compiles them, and keeps the threads.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use lone_mil::package::Package;
+use lone_mil::{Backend, BackendError, Function, LoadOptions, Model};
+
+use crate::arena::Arena;
+use crate::compile::{Compiler, Options};
+use crate::model::CpuModel;
+use crate::profile::Profile;
+use crate::{Isa, Kernels, Pool, cores};
+
+/// How to run on this CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuOptions {
+    /// Threads to use; one per physical core if it is not said.
+    pub threads: Option<NonZeroUsize>,
+    /// The instruction set; the widest there is if it is not said.
+    pub isa: Option<Isa>,
+    /// Whether to fuse operations. Without, each runs as it is written.
+    pub fuse: bool,
+    /// Whether models keep account of the time of their steps.
+    pub profile: bool,
+}
+
+impl Default for CpuOptions {
+    fn default() -> Self {
+        CpuOptions { threads: None, isa: None, fuse: true, profile: false }
+    }
+}
+
+/// Runs ML Programs on this CPU. All its models share its threads.
+pub struct CpuBackend {
+    kernels: Kernels,
+    pool: Arc<Pool>,
+    options: CpuOptions,
+}
+
+impl CpuBackend {
+    /// Starts the threads.
+    pub fn new(options: CpuOptions) -> Self {
+        let kernels = options.isa.map_or_else(Kernels::detect, Kernels::with_isa);
+        let threads = options.threads.unwrap_or_else(cores::physical_cores);
+        CpuBackend { kernels, pool: Arc::new(Pool::new(threads)), options }
+    }
+
+    /// Opens and compiles the `.mlpackage` at `package`, as [`Backend::load`] does.
+    ///
+    /// # Errors
+    /// As [`Backend::load`].
+    pub fn open(&self, package: &Path, options: &LoadOptions) -> Result<CpuModel, BackendError> {
+        let package = Package::open(package).map_err(|error| BackendError::Package(Box::new(error)))?;
+        self.compile(package, options)
+    }
+
+    /// Compiles a package that has been read.
+    ///
+    /// # Errors
+    /// As [`Backend::load`].
+    pub fn compile(&self, package: Package, options: &LoadOptions) -> Result<CpuModel, BackendError> {
+        let Package { program, blobs, .. } = package;
+        let functions = chosen(&program.functions, &options.functions)?;
+        let mut compiler =
+            Compiler::new(&blobs, Options { fuse: self.options.fuse, threads: self.pool.threads() });
+        for function in functions {
+            let keep = options.keep.iter().filter(|keep| keep.function == function.name);
+            compiler.add(function, &keep.collect::<Vec<_>>())?;
+        }
+        let (plans, constants, slots) = compiler.finish()?;
+        let mut arena = Arena::new(slots).ok_or_else(|| BackendError::Unsupported {
+            place: "package".into(),
+            what: format!("working memory of {} bytes", slots * size_of::<f32>()),
+        })?;
+        constants.fill(&blobs, arena.slots_mut()).map_err(|error| BackendError::Package(Box::new(error)))?;
+        let profiles = self.options.profile.then(|| plans.iter().map(Profile::new).collect());
+        Ok(CpuModel { plans, arena, blobs, kernels: self.kernels, pool: Arc::clone(&self.pool), profiles })
+    }
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn load(&self, package: &Path, options: &LoadOptions) -> Result<Box<dyn Model>, BackendError> {
+        Ok(Box::new(self.open(package, options)?))
+    }
+}
+
+/// The functions of those names, or all.
+fn chosen<'a>(all: &'a [Function], names: &[String]) -> Result<Vec<&'a Function>, BackendError> {
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find = |name: &String| {
+        all.iter().find(|function| function.name == *name).ok_or_else(|| BackendError::NoFunction {
+            function: name.clone(),
+            available: all.iter().map(|function| function.name.clone()).collect(),
+        })
+    };
+    names.iter().map(find).collect()
+}
