@@ -144,8 +144,12 @@ fn walk(path: &Path, file: &[u8]) -> Result<Vec<BlobRef>, BlobError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use super::super::record::{encode_header, encode_record};
     use super::*;
-    use crate::BlobWriter;
+    use crate::{BlobLayout, BlobWriter};
 
     /// Types, elements and data bytes of section 4.3 of the format's description.
     const PACKED: [(DType, usize, &[u8]); 9] = [
@@ -249,6 +253,23 @@ mod tests {
         assert_eq!(file.bytes(&literal(Payload::Bytes([0; 6].into()))).unwrap(), [0; 6]);
         let message = file.bytes(&literal(Payload::Bytes([0; 5].into()))).unwrap_err().to_string();
         assert_eq!(message, "a literal of type fp16(3) holds 5 bytes, not fp16(3) values");
+    }
+
+    #[test]
+    fn a_file_of_gigabytes_opens_by_its_records_alone() {
+        let mut layout = BlobLayout::default();
+        let blobs = [5 << 30, 3].map(|elements| layout.place(DType::U8, elements).unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("weight.bin");
+        let sparse = File::create(&path).unwrap();
+        sparse.write_all_at(&encode_header(2), 0).unwrap();
+        for blob in &blobs {
+            sparse.write_all_at(&encode_record(blob), blob.offset).unwrap();
+        }
+        sparse.write_all_at(&[1, 2, 3], blobs[1].data_offset()).unwrap();
+        let file = BlobFile::open(path).unwrap();
+        assert_eq!(file.blobs(), blobs);
+        assert_eq!(file.data(blobs[1].offset, &TensorType::new(DType::U8, [3])).unwrap(), [1, 2, 3]);
     }
 
     #[test]
