@@ -1,6 +1,6 @@
 //! ML Programs, Core ML's program format: build them, check them, write and read them, run them.
 //!
-//! A [`Program`] is a set of functions over typed tensors. [`ops`](crate::ops) has one row per operation:
+//! A [`Program`] is a set of functions over typed tensors. [`ops`] has one row per operation:
 //! its parameters, its type rule and its meaning. The [`Backend`] trait is the seam behind which the very
 //! same functions run: on the interpreter here, on lone's CPU engine, or on Core ML.
 //!

@@ -175,7 +175,7 @@ impl FunctionBuilder {
         self.op("split", &[("x", x.into()), ("split_sizes", sizes.into()), ("axis", axis.into())])
     }
 
-    /// x[begin:end] on every axis, as Python slices.
+    /// `x[begin:end]` on every axis, as Python slices.
     pub fn slice_by_index(&mut self, x: ValueId, begin: &[i32], end: &[i32]) -> Built {
         self.one("slice_by_index", &[("x", x.into()), ("begin", begin.into()), ("end", end.into())])
     }
@@ -196,7 +196,7 @@ impl FunctionBuilder {
         self.one("reshape", &[("x", x.into()), ("shape", shape.into())])
     }
 
-    /// Axis i of the result is axis perm[i] of x.
+    /// Axis i of the result is axis `perm[i]` of x.
     pub fn transpose(&mut self, x: ValueId, perm: &[i32]) -> Built {
         self.one("transpose", &[("x", x.into()), ("perm", perm.into())])
     }
@@ -211,7 +211,7 @@ impl FunctionBuilder {
         self.one("squeeze", &[("x", x.into()), ("axes", axes.into())])
     }
 
-    /// x repeated reps[i] times along axis i.
+    /// x repeated `reps[i]` times along axis i.
     pub fn tile(&mut self, x: ValueId, reps: &[i32]) -> Built {
         self.one("tile", &[("x", x.into()), ("reps", reps.into())])
     }
