@@ -1,6 +1,7 @@
 //! How many threads are worth having: one per physical core that this process may use.
 //!
-//! Reading weights saturates memory long before it saturates two hardware threads of one core, so siblings only get in each other's way.
+//! Reading weights saturates memory long before it saturates two hardware threads of one core, so siblings
+//! only get in each other's way.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,7 +11,8 @@ use std::thread;
 
 /// The number of physical cores this process may run on: what `--threads` is when nobody says otherwise.
 ///
-/// Linux tells which hardware threads share a core; elsewhere every one counts. An affinity mask or a cgroup quota lowers the number.
+/// Linux tells which hardware threads share a core; elsewhere every one counts. An affinity mask or a cgroup
+/// quota lowers the number.
 pub fn physical_cores() -> NonZeroUsize {
     let available = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let cores = count_cores(Path::new("/sys/devices/system/cpu")).and_then(NonZeroUsize::new);

@@ -1,8 +1,9 @@
 //! Instruction sets: tokens that prove the CPU has one, and the vector operations kernels are written in.
 //!
-//! A token ([`Avx2`], …) can only be made by its `detect`, so a value of the type is proof that its instructions may run; that is what makes the safe
-//! methods of [`Simd`] sound. Kernels are written once, over `S: Simd`, in blocks of sixteen f32 however wide the registers are, and reach an
-//! instruction set through [`Isa::run`], which compiles one copy of the kernel per set.
+//! A token ([`Avx2`], …) can only be made by its `detect`, so a value of the type is proof that its
+//! instructions may run; that is what makes the safe methods of [`Simd`] sound. Kernels are written once,
+//! over `S: Simd`, in blocks of sixteen f32 however wide the registers are, and reach an instruction set
+//! through [`Isa::run`], which compiles one copy of the kernel per set.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -27,6 +28,10 @@ pub(crate) const LANES: usize = 16;
 
 /// Bytes that memory is fetched in.
 pub(crate) const CACHE_LINE: usize = 64;
+
+/// Something that begins with a cache line, so that none of its blocks lies across two.
+#[repr(align(64))]
+pub(crate) struct Aligned<T>(pub(crate) T);
 
 /// An instruction set that this CPU has.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +121,8 @@ impl fmt::Display for Isa {
 
 /// A computation written over the vector operations of any instruction set.
 ///
-/// `run`, and whatever it calls with `simd`, is `#[inline(always)]`: only code inlined into [`Simd::run`] is compiled with the set's instructions.
+/// `run`, and whatever it calls with `simd`, is `#[inline(always)]`: only code inlined into [`Simd::run`] is
+/// compiled with the set's instructions.
 pub(crate) trait Kernel {
     /// What it returns.
     type Output;
@@ -178,40 +184,70 @@ pub(crate) trait Simd: Copy {
     /// Asks for the cache line at `at`, into the second cache; the address need not be readable.
     fn prefetch<T>(self, at: *const T);
 
-    /// Reads less than a block, or a whole one; the other lanes are zero.
+    /// Reads less than a block, and zeros for the other lanes.
     #[inline(always)]
-    fn load_part(self, from: &[f32]) -> Self::F32 {
+    fn load_some(self, from: &[f32]) -> Self::F32 {
         let mut block = [0.0; LANES];
         block[..from.len()].copy_from_slice(from);
         self.load(&block)
     }
 
-    /// Writes the first lanes of a block, as many as `to` has.
+    /// Writes as many of a block's first lanes as `to` has room for, which is less than a block.
     #[inline(always)]
-    fn store_part(self, value: Self::F32, to: &mut [f32]) {
+    fn store_some(self, value: Self::F32, to: &mut [f32]) {
         let mut block = [0.0; LANES];
         self.store(value, &mut block);
         to.copy_from_slice(&block[..to.len()]);
     }
 
-    /// Reads less than a block of f16, or a whole one; the other lanes are zero.
+    /// Reads a block, or less than one and zeros.
     #[inline(always)]
-    fn load_f16_part(self, from: &[f16]) -> Self::F32 {
-        let mut block = [f16::ZERO; LANES];
-        block[..from.len()].copy_from_slice(from);
-        self.load_f16(&block)
+    fn load_part(self, from: &[f32]) -> Self::F32 {
+        match from.first_chunk() {
+            Some(block) => self.load(block),
+            None => self.load_some(from),
+        }
     }
 
-    /// Writes the first lanes of a block as f16, as many as `to` has.
+    /// Writes a block, or as many of its first lanes as `to` has room for.
+    #[inline(always)]
+    fn store_part(self, value: Self::F32, to: &mut [f32]) {
+        match to.first_chunk_mut() {
+            Some(block) => self.store(value, block),
+            None => self.store_some(value, to),
+        }
+    }
+
+    /// Reads a block of f16, or less than one and zeros.
+    #[inline(always)]
+    fn load_f16_part(self, from: &[f16]) -> Self::F32 {
+        match from.first_chunk() {
+            Some(block) => self.load_f16(block),
+            None => {
+                let mut block = [f16::ZERO; LANES];
+                block[..from.len()].copy_from_slice(from);
+                self.load_f16(&block)
+            }
+        }
+    }
+
+    /// Writes a block as f16, or as many of its first lanes as `to` has room for.
     #[inline(always)]
     fn store_f16_part(self, value: Self::F32, to: &mut [f16]) {
-        let mut block = [f16::ZERO; LANES];
-        self.store_f16(value, &mut block);
-        to.copy_from_slice(&block[..to.len()]);
+        match to.first_chunk_mut() {
+            Some(block) => self.store_f16(value, block),
+            None => {
+                let mut block = [f16::ZERO; LANES];
+                self.store_f16(value, &mut block);
+                to.copy_from_slice(&block[..to.len()]);
+            }
+        }
     }
 }
 
-/// Methods of [`Simd`] that call the function of the same name in the module, which is compiled with the features the token stands for.
+/// Methods of [`Simd`] that call the function of the same name in the module, which is compiled with the
+/// features the token stands for.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! methods_proven_by_token {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $output:ty)?;)*) => {
         $(
@@ -223,8 +259,5 @@ macro_rules! methods_proven_by_token {
         )*
     };
 }
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    expect(unused_imports, reason = "no tokens there")
-)]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use methods_proven_by_token;

@@ -1,17 +1,18 @@
 //! The kernels: safe functions over slices, each with its formula, its precision and its preconditions.
 //!
-//! Activations are f32, weights and caches f16, sums f32. Shapes are asserted at entry, outermost dimension first; nothing allocates. A kernel that
-//! takes a [`Pool`](crate::Pool) spreads its work over it, the others are too short to gain. Every kernel is one body over [`Simd`](crate::isa),
-//! compiled once for each instruction set.
+//! Activations are f32, weights and caches f16, sums f32. Shapes are asserted at entry, outermost dimension
+//! first; nothing allocates. A kernel that takes a [`Pool`](crate::Pool) spreads its work over it, the others
+//! are too short to gain. Every kernel is one body over [`Simd`](crate::isa), compiled once for each
+//! instruction set.
 
 mod activation;
 mod attend;
 mod attention;
 mod conversion;
+mod dots;
 mod elementwise;
 mod linear;
 mod matmul;
-mod matvec;
 mod norm;
 mod rope;
 mod short_conv;
@@ -19,6 +20,7 @@ mod softmax;
 mod transpose;
 mod visible;
 mod weights;
+mod width;
 
 pub use attention::{Attention, PastSegment};
 pub use elementwise::{Binary, Operand};

@@ -1,10 +1,13 @@
-//! A fork-join pool: `run(tasks, f)` calls `f` once for every task index, on all threads, and returns when every call has.
+//! A fork-join pool: `run(tasks, f)` calls `f` once for every task index, on all threads, and returns when
+//! every call has.
 //!
-//! The caller works too. Tasks are claimed from one counter, so a thread that the system has put aside holds up nobody: a job waits only for
-//! threads that have *entered* it, and closes the door when no task is left. Idle workers spin for some microseconds, which is what separates the
-//! steps of a token, and then park. Nothing is allocated per job.
+//! The caller works too. Tasks are claimed from one counter, so a thread that the system has put aside holds
+//! up nobody: a job waits only for threads that have *entered* it, and closes the door when no task is left.
+//! Idle workers spin for some microseconds, which is what separates the steps of a token, and then park.
+//! Nothing is allocated per job.
 //!
-//! The whole protocol is one word, [`Gate`]: which job is open, whether it still is, and how many workers are inside.
+//! The whole protocol is one word, [`Gate`]: which job is open, whether it still is, and how many workers are
+//! inside.
 
 #![expect(
     unsafe_code,
@@ -34,7 +37,8 @@ struct Worker {
 }
 
 impl Pool {
-    /// A pool that runs jobs on `threads` threads, the caller of [`Pool::run`] included; one thread means no workers at all.
+    /// A pool that runs jobs on `threads` threads, the caller of [`Pool::run`] included; one thread means no
+    /// workers at all.
     ///
     /// Where the system refuses a thread, the pool has as many as it got.
     pub fn new(threads: NonZeroUsize) -> Self {
@@ -48,12 +52,15 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Calls `task(0)`, …, `task(tasks - 1)`, each once, in any order and on any thread, and returns when all have returned.
+    /// Calls `task(0)`, …, `task(tasks - 1)`, each once, in any order and on any thread, and returns when all
+    /// have returned.
     ///
-    /// A call from inside a task, or while another thread has the pool, runs its tasks one after the other on its own thread.
+    /// A call from inside a task, or while another thread has the pool, runs its tasks one after the other on
+    /// its own thread.
     ///
     /// # Panics
-    /// With the payload of a task that panicked; tasks not yet begun are then dropped, and the pool can be used again.
+    /// With the payload of a task that panicked; tasks not yet begun are then dropped, and the pool can be
+    /// used again.
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
         if tasks <= 1 || self.workers.is_empty() || self.shared.busy.swap(true, Ordering::Acquire) {
             return (0..tasks).for_each(task);
@@ -69,7 +76,8 @@ impl Pool {
         }
     }
 
-    /// Cuts `data` into chunks of `chunk` elements, the last maybe shorter, and calls `task(index, chunk)` for each as [`Pool::run`] does.
+    /// Cuts `data` into chunks of `chunk` elements, the last maybe shorter, and calls `task(index, chunk)`
+    /// for each as [`Pool::run`] does.
     ///
     /// # Panics
     /// If `chunk` is 0, and as [`Pool::run`] does.
@@ -83,8 +91,8 @@ impl Pool {
         self.run(len.div_ceil(chunk), |index| {
             let start = index * chunk;
             let pointer = base.get().wrapping_add(start);
-            // SAFETY: `start..start + length` lies inside `data`, which this call borrows mutably until every task has returned, and `run` gives each
-            // index to one call, so no two chunks overlap.
+            // SAFETY: `start..start + length` lies inside `data`, which this call borrows mutably until every
+            // task has returned, and `run` gives each index to one call, so no two chunks overlap.
             let piece = unsafe { std::slice::from_raw_parts_mut(pointer, chunk.min(len - start)) };
             task(index, piece);
         });
@@ -144,7 +152,8 @@ struct Shared {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: `job` is the only field that is not Sync. It is written by the holder of `busy` while the gate is closed and empty, and read only by threads inside.
+// SAFETY: `job` is the only field that is not Sync. It is written by the holder of `busy` while the gate is
+// closed and empty, and read only by threads inside.
 unsafe impl Sync for Shared {}
 // SAFETY: the pointer in `job` is only followed between `open` and `close`, which keep its target borrowed.
 unsafe impl Send for Shared {}
@@ -163,13 +172,15 @@ impl Shared {
 
     /// Publishes a job. The caller holds `busy`.
     fn open(&self, job: Job) {
-        // SAFETY: the gate is closed and empty, for the previous job ended with `close`, and `busy` keeps other callers away.
+        // SAFETY: the gate is closed and empty, for the previous job ended with `close`, and `busy` keeps
+        // other callers away.
         unsafe { *self.job.get() = job };
         self.next_task.store(0, Ordering::Relaxed);
         self.gate.open();
     }
 
-    /// Lets no more workers in and waits until those inside have left, after which the job is not referred to any more.
+    /// Lets no more workers in and waits until those inside have left, after which the job is not referred to
+    /// any more.
     fn close(&self) {
         self.gate.close();
         let mut spins = 0u32;
@@ -225,7 +236,8 @@ impl Shared {
                     News::Shutdown => return None,
                 }
             }
-            // Announce first, look again after: whoever opens a job looks at the flag after publishing, so one of the two sees the other.
+            // Announce first, look again after: whoever opens a job looks at the flag after publishing, so
+            // one of the two sees the other.
             self.parked[index].store(true, Ordering::SeqCst);
             if matches!(self.gate.look(last_job), News::Nothing) {
                 thread::park();
@@ -235,7 +247,8 @@ impl Shared {
     }
 }
 
-/// A closure and how often to call it, without its lifetime: valid between [`Shared::open`] and [`Shared::close`].
+/// A closure and how often to call it, without its lifetime: valid between [`Shared::open`] and
+/// [`Shared::close`].
 struct Job {
     tasks: usize,
     task: *const (dyn Fn(usize) + Sync),
@@ -244,7 +257,8 @@ struct Job {
 impl Job {
     fn new<'a>(tasks: usize, task: &'a (dyn Fn(usize) + Sync + 'a)) -> Self {
         let task: *const (dyn Fn(usize) + Sync + 'a) = task;
-        // SAFETY: only the lifetime of the trait object changes; it is followed only while `run` keeps the closure borrowed.
+        // SAFETY: only the lifetime of the trait object changes; it is followed only while `run` keeps the
+        // closure borrowed.
         let task = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync + 'a), *const (dyn Fn(usize) + Sync)>(task)
         };
@@ -264,7 +278,8 @@ enum News {
     Shutdown,
 }
 
-/// One word: the number of the job above bit 32, then whether it is open, whether the pool is being dropped, and how many workers are inside.
+/// One word: the number of the job above bit 32, then whether it is open, whether the pool is being dropped,
+/// and how many workers are inside.
 #[derive(Default)]
 struct Gate(AtomicU64);
 

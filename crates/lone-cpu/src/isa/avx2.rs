@@ -46,6 +46,7 @@ impl Simd for Avx2 {
         fn splat(value: f32) -> F32;
         fn load(from: &[f32; LANES]) -> F32;
         fn store(value: F32, to: &mut [f32; LANES]);
+        fn load_some(from: &[f32]) -> F32;
         fn load_f16(from: &[f16; LANES]) -> F32;
         fn store_f16(value: F32, to: &mut [f16; LANES]);
         fn add(a: F32, b: F32) -> F32;
@@ -97,6 +98,29 @@ fn store(value: F32, to: &mut [f32; LANES]) {
 
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
+fn load_some(from: &[f32]) -> F32 {
+    let [low, high] = first_lanes(from.len());
+    // SAFETY: lanes past the end of the slice are not read.
+    let low = unsafe { _mm256_maskload_ps(from.as_ptr(), low) };
+    // SAFETY: lanes past the end of the slice are not read, and all of them are if it ends before.
+    let high = unsafe { _mm256_maskload_ps(from.as_ptr().wrapping_add(8), high) };
+    [low, high]
+}
+
+/// The masks of the first `count` lanes of a block.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn first_lanes(count: usize) -> [__m256i; 2] {
+    let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let count = count.min(LANES) as i32;
+    [
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(count), lanes),
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(count - 8), lanes),
+    ]
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
 fn load_f16(from: &[f16; LANES]) -> F32 {
     // SAFETY: the first eight of sixteen elements of 16 bits.
     let low = unsafe { _mm_loadu_si128(from.as_ptr().cast()) };
@@ -108,7 +132,8 @@ fn load_f16(from: &[f16; LANES]) -> F32 {
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn store_f16(value: F32, to: &mut [f16; LANES]) {
-    let [low, high] = value.map(|half| _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(half));
+    let low = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value[0]);
+    let high = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value[1]);
     // SAFETY: the first eight of sixteen elements of 16 bits.
     unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), low) };
     // SAFETY: the last eight of sixteen elements of 16 bits.

@@ -45,6 +45,8 @@ impl Simd for Avx512 {
         fn splat(value: f32) -> F32;
         fn load(from: &[f32; LANES]) -> F32;
         fn store(value: F32, to: &mut [f32; LANES]);
+        fn load_some(from: &[f32]) -> F32;
+        fn store_some(value: F32, to: &mut [f32]);
         fn load_f16(from: &[f16; LANES]) -> F32;
         fn store_f16(value: F32, to: &mut [f16; LANES]);
         fn add(a: F32, b: F32) -> F32;
@@ -87,6 +89,25 @@ fn load(from: &[f32; LANES]) -> F32 {
 fn store(value: F32, to: &mut [f32; LANES]) {
     // SAFETY: the reference covers sixteen elements.
     unsafe { _mm512_storeu_ps(to.as_mut_ptr(), value) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn load_some(from: &[f32]) -> F32 {
+    // SAFETY: lanes past the end of the slice are not read.
+    unsafe { _mm512_maskz_loadu_ps(first_lanes(from.len()), from.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn store_some(value: F32, to: &mut [f32]) {
+    // SAFETY: lanes past the end of the slice are not written.
+    unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first_lanes(to.len()), value) }
+}
+
+/// The mask of the first `count` lanes.
+fn first_lanes(count: usize) -> __mmask16 {
+    !(!0u32 << count.min(LANES)) as __mmask16
 }
 
 #[inline]

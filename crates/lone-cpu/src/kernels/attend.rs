@@ -1,15 +1,19 @@
-//! One task of attention: some queries of a group's heads against a share of the keys, in one pass with a running largest score.
+//! One task of attention: some queries of a group's heads against a share of the keys, in one pass with a
+//! running largest score.
 //!
-//! Keys come 64 at a time. Sixteen keys become a panel as in a matrix product, so scores come out sixteen to a block for each query vector; weights
-//! replace them in place; values are then summed, sixteen channels at a time, without being transposed.
+//! Keys come 64 at a time. Sixteen keys become a panel as in a matrix product, so scores come out sixteen to
+//! a block for each query vector; weights replace them in place; values are then summed, sixteen channels at
+//! a time, without being transposed.
 
 use std::ops::Range;
 
 use super::activation::exp;
 use super::attention::Attention;
-use super::matmul::{self, Block, TileKernel, with_width};
+use super::dots;
+use super::matmul::{self, Block};
 use super::weights::{F16Rows, F32Rows, WeightRow, WeightRows};
-use crate::isa::{Kernel, LANES, Simd};
+use super::width::{WidthKernel, with_width};
+use crate::isa::{Aligned, CACHE_LINE, Kernel, LANES, Simd};
 
 /// Keys at hand at a time.
 const KEYS: usize = 64;
@@ -41,9 +45,11 @@ impl Kernel for Attend<'_> {
         let Self { attention, task, scratch } = self;
         let (dim, group) = (attention.head_dim, task.group);
         let mut partial = Partial::new(scratch, task.heads * task.queries.len(), dim);
-        let width = matmul::group_width(partial.total.len(), S::TILE_COLUMNS);
-        partial.pack_queries(attention, &task, width);
-        let mut walk = Walk { attention, task, width, partial, panel: [[0.0; LANES]; DEPTH] };
+        let vectors = partial.total.len();
+        let few = vectors <= dots::MOST_COLUMNS;
+        let width = matmul::group_width(vectors, S::TILE_COLUMNS);
+        partial.pack_queries(attention, &task, if few { 1 } else { width });
+        let mut walk = Walk { attention, task, width, partial, panel: Aligned([[0.0; LANES]; DEPTH]) };
         let mut start = 0;
         for segment in attention.past {
             let keys = F16Rows::new(&segment.keys[group * segment.rows * dim..][..segment.rows * dim], dim);
@@ -65,7 +71,7 @@ struct Walk<'a> {
     task: Task,
     width: usize,
     partial: Partial<'a>,
-    panel: [Block; DEPTH],
+    panel: Aligned<[Block; DEPTH]>,
 }
 
 impl Walk<'_> {
@@ -98,13 +104,17 @@ impl Walk<'_> {
     #[inline(always)]
     fn score<S: Simd, W: WeightRows>(&mut self, simd: S, keys: W, rows: Range<usize>) {
         let (dim, vectors) = (keys.cols(), self.partial.total.len());
+        if vectors <= dots::MOST_COLUMNS {
+            let (queries, scores) = (&*self.partial.packed, &mut *self.partial.scores);
+            return with_width(simd, vectors, Score { keys, rows, queries, scores });
+        }
         let next_panel = LANES * keys.row_bytes();
         for (first, scores) in rows.clone().step_by(LANES).zip(self.partial.scores.chunks_exact_mut(vectors))
         {
             scores.fill([0.0; LANES]);
             let lines = matmul::panel_rows(keys, first..rows.end.min(first + LANES));
             for k in (0..dim).step_by(DEPTH) {
-                let panel = &mut self.panel[..DEPTH.min(dim - k)];
+                let panel = &mut self.panel.0[..DEPTH.min(dim - k)];
                 matmul::fill_panel(simd, &lines, k, next_panel, panel);
                 let groups = self.partial.packed.chunks(self.width * dim).zip(scores.chunks_mut(self.width));
                 for (group, scores) in groups {
@@ -115,7 +125,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Turns the scores of one query vector into weights relative to its largest score so far, and what is summed up already with them.
+    /// Turns the scores of one query vector into weights relative to its largest score so far, and what is
+    /// summed up already with them.
     #[inline(always)]
     fn weigh<S: Simd>(&mut self, simd: S, vector: usize, tile: &Range<usize>) {
         self.mask(vector, tile);
@@ -188,6 +199,29 @@ impl Walk<'_> {
     }
 }
 
+/// `scores[row / 16 * N + j][row % 16] = queries[j] · keys[row]`, row by row
+struct Score<'a, W> {
+    keys: W,
+    rows: Range<usize>,
+    queries: &'a [f32],
+    scores: &'a mut [Block],
+}
+
+impl<W: WeightRows> WidthKernel for Score<'_, W> {
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) {
+        let queries = dots::columns::<N>(self.queries, self.keys.cols());
+        for (first, scores) in self.rows.clone().step_by(LANES).zip(self.scores.as_chunks_mut::<N>().0) {
+            for lane in 0..LANES.min(self.rows.end - first) {
+                let dots = dots::dots(simd, self.keys.row(first + lane), queries);
+                for (score, dot) in scores.iter_mut().zip(dots) {
+                    score[lane] = dot;
+                }
+            }
+        }
+    }
+}
+
 /// `sums[j, channel] += Σ_row weights[row / 16 * vectors + j][row % 16] * values[row, channel]`
 struct SumValues<'a, W> {
     values: W,
@@ -197,17 +231,21 @@ struct SumValues<'a, W> {
     sums: &'a mut [Block],
 }
 
-impl<W: WeightRows> TileKernel for SumValues<'_, W> {
+impl<W: WeightRows> WidthKernel for SumValues<'_, W> {
     #[inline(always)]
     fn run<S: Simd, const N: usize>(self, simd: S) {
         let whole = self.values.cols() / LANES;
         let blocks = self.values.cols().div_ceil(LANES);
         for channels in 0..blocks {
+            let begins_line = (channels * W::Row::BLOCK_BYTES).is_multiple_of(CACHE_LINE);
             let mut tile = [simd.splat(0.0); N];
             for (first, weights) in self.rows.clone().step_by(LANES).zip(self.weights.chunks(self.vectors)) {
                 let weights: &[Block; N] = weights.first_chunk().expect("a weight for each sum");
                 for lane in 0..LANES.min(self.rows.end - first) {
                     let row = self.values.row(first + lane);
+                    if begins_line {
+                        row.prefetch(simd, channels, dots::PREFETCH_DISTANCE);
+                    }
                     let value =
                         if channels < whole { row.decode(simd, channels) } else { row.decode_tail(simd) };
                     for (sum, weight) in tile.iter_mut().zip(weights) {
@@ -223,7 +261,8 @@ impl<W: WeightRows> TileKernel for SumValues<'_, W> {
     }
 }
 
-/// What a task has summed up, and what it works on; `vectors` = heads of the group × queries, the queries of a head next to each other.
+/// What a task has summed up, and what it works on; `vectors` = heads of the group × queries, the queries of
+/// a head next to each other.
 pub(super) struct Partial<'a> {
     /// `(vectors, d in blocks)`: Σ weight * value.
     values: &'a mut [Block],

@@ -1,7 +1,8 @@
 //! Attention for grouped queries over f16 caches read where they are.
 //!
-//! The work is cut by group of heads, by block of queries and, when that gives too few tasks, by share of the keys. Each task leaves its sums with the
-//! largest score and the total weight they are relative to ([`Partial`]); a second step merges the shares and divides.
+//! The work is cut by group of heads, by block of queries and, when that gives too few tasks, by share of the
+//! keys. Each task leaves its sums with the largest score and the total weight they are relative to
+//! ([`Partial`]); a second step merges the shares and divides.
 
 use half::f16;
 
@@ -9,7 +10,8 @@ use super::attend::{Attend, Partial, Task};
 use super::{Kernels, VisibleKeys};
 use crate::pool::Pool;
 
-/// Query vectors per task, about: enough to pay for the conversion of each key, few enough to stay in the second cache.
+/// Query vectors per task, about: enough to pay for the conversion of each key, few enough to stay in the
+/// second cache.
 const VECTORS_PER_TASK: usize = 64;
 
 /// Tasks per thread that the keys are cut up for.
@@ -29,7 +31,8 @@ pub struct PastSegment<'a> {
     pub rows: usize,
 }
 
-/// What attention reads. H query heads share G groups of keys and values, head h those of group h / (H / G); S queries; T rows of the past in all segments.
+/// What attention reads. H query heads share G groups of keys and values, head h those of group h / (H / G);
+/// S queries; T rows of the past in all segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Attention<'a> {
     /// H
@@ -97,10 +100,12 @@ impl Kernels {
         plan.tasks() * plan.scratch_per_task()
     }
 
-    /// `out (H, S, d)`: for each head and query, `softmax(scale * (query · keys) + mask)` times the values, over the visible keys.
+    /// `out (H, S, d)`: for each head and query, `softmax(scale * (query · keys) + mask)` times the values,
+    /// over the visible keys.
     ///
-    /// Products, sums and e^x are f32: |error| is about (d + 8) 2^-24 relative to the largest score and value. Keys that the mask hides from every query
-    /// are not read; those it hides from some only must be finite.
+    /// Products, sums and e^x are f32: |error| is about (d + 8) 2^-24 relative to the largest score and
+    /// value. Keys that the mask hides from every query are not read; those it hides from some only must be
+    /// finite.
     ///
     /// # Panics
     /// If a length does not fit, or `scratch` is shorter than [`Kernels::attention_scratch_len`] says.
@@ -307,7 +312,8 @@ mod tests {
             out
         }
 
-        /// Asserts that every instruction set, alone and with several threads, finds what the definition says.
+        /// Asserts that every instruction set, alone and with several threads, finds what the definition
+        /// says.
         fn check(&self) {
             let shape = [self.heads, self.groups, self.head_dim, self.visible.queries(), self.visible.keys()];
             let rows =

@@ -15,7 +15,8 @@ impl Kernels {
         self.isa.run(Widen { from, to });
     }
 
-    /// `to[i] = from[i]` rounded to the nearest f16, ties to even; beyond 65 519 it is infinity, NaN stays NaN.
+    /// `to[i] = from[i]` rounded to the nearest f16, ties to even; beyond 65 519 it is infinity, NaN stays
+    /// NaN.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -35,12 +36,9 @@ impl Kernel for Widen<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let (from, from_tail) = self.from.as_chunks::<LANES>();
-        let (to, to_tail) = self.to.as_chunks_mut::<LANES>();
-        for (from, to) in from.iter().zip(to) {
-            simd.store(simd.load_f16(from), to);
+        for (from, to) in self.from.chunks(LANES).zip(self.to.chunks_mut(LANES)) {
+            simd.store_part(simd.load_f16_part(from), to);
         }
-        simd.store_part(simd.load_f16_part(from_tail), to_tail);
     }
 }
 
@@ -54,12 +52,9 @@ impl Kernel for Narrow<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let (from, from_tail) = self.from.as_chunks::<LANES>();
-        let (to, to_tail) = self.to.as_chunks_mut::<LANES>();
-        for (from, to) in from.iter().zip(to) {
-            simd.store_f16(simd.load(from), to);
+        for (from, to) in self.from.chunks(LANES).zip(self.to.chunks_mut(LANES)) {
+            simd.store_f16_part(simd.load_part(from), to);
         }
-        simd.store_f16_part(simd.load_part(from_tail), to_tail);
     }
 }
 

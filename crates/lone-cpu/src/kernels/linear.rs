@@ -1,10 +1,11 @@
-//! Linear layers: a matrix of weights, rows × cols, times one column (`matvec`) or several (`matmul`) of f32 activations.
+//! Linear layers: a matrix of weights, rows × cols, times one column (`matvec`) or several (`matmul`) of f32
+//! activations.
 
 use half::f16;
 
 use super::Kernels;
+use super::dots::{self, Dots};
 use super::matmul::{self, Matmul};
-use super::matvec::Matvec;
 use super::weights::{F16Rows, WeightRows};
 use crate::isa::LANES;
 use crate::pool::Pool;
@@ -62,19 +63,29 @@ impl<'a> Columns<'a> {
 impl Kernels {
     /// `w (rows, cols)` f16, `x (cols)`, `y (rows)`: `y = blend(w x)`.
     ///
-    /// Sums are f32 in an order that depends on the instruction set only: |error| <= `cols` 2^-24 Σ|w x|, in practice 2^-22 Σ|w x|.
+    /// Sums are f32 in an order that depends on the instruction set only: |error| <= `cols` 2^-24 Σ|w x|, in
+    /// practice 2^-22 Σ|w x|.
     ///
     /// # Panics
     /// If `w` does not hold `y.len() * x.len()` weights.
     pub fn matvec_f16(&self, pool: &Pool, w: &[f16], x: &[f32], y: &mut [f32], blend: Blend) {
         assert_eq!(w.len(), y.len() * x.len(), "matvec_f16: w holds rows * cols weights");
-        self.matvec(pool, F16Rows::new(w, x.len()), x, y, blend);
+        self.dots(pool, F16Rows::new(w, x.len()), x, 1, y, blend);
     }
 
-    fn matvec(&self, pool: &Pool, weights: impl WeightRows, x: &[f32], y: &mut [f32], blend: Blend) {
-        let chunk = rows_per_task(y.len(), weights.cols(), pool.threads());
-        pool.for_each_chunk(y, chunk, |index, y| {
-            self.isa.run(Matvec { weights, first_row: index * chunk, x, y, blend })
+    /// x `(S, cols)`
+    fn dots(
+        &self,
+        pool: &Pool,
+        weights: impl WeightRows,
+        x: &[f32],
+        columns: usize,
+        y: &mut [f32],
+        blend: Blend,
+    ) {
+        let rows = rows_per_task(y.len() / columns, weights.cols(), pool.threads());
+        pool.for_each_chunk(y, rows * columns, |index, y| {
+            self.isa.run(Dots { weights, first_row: index * rows, x, columns, y, blend });
         });
     }
 
@@ -88,7 +99,8 @@ impl Kernels {
     /// Precision as [`Kernels::matvec_f16`]. What `scratch` holds before does not matter.
     ///
     /// # Panics
-    /// If the lengths of `w`, `x` and `y` do not fit, or `scratch` is shorter than [`Kernels::matmul_scratch_len`] says.
+    /// If the lengths of `w`, `x` and `y` do not fit, or `scratch` is shorter than
+    /// [`Kernels::matmul_scratch_len`] says.
     pub fn matmul_f16(
         &self,
         pool: &Pool,
@@ -120,12 +132,16 @@ impl Kernels {
         blend: Blend,
         packed: &mut [f32],
     ) {
-        let width = matmul::group_width(x.columns, self.isa.tile_columns());
         let cols = weights.cols();
+        let few = x.columns <= dots::MOST_COLUMNS;
+        let width = if few { 1 } else { matmul::group_width(x.columns, self.isa.tile_columns()) };
         pool.for_each_chunk(packed, (width * cols).max(1), |group, packed| {
             matmul::pack_group(x, group * width, packed, cols)
         });
         let packed = &*packed;
+        if few {
+            return self.dots(pool, weights, packed, x.columns, y, blend);
+        }
         let rows = rows_per_task(y.len() / x.columns, cols, pool.threads());
         pool.for_each_chunk(y, rows * x.columns, |index, y| {
             self.isa.run(Matmul {

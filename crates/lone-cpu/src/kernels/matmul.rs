@@ -1,8 +1,9 @@
 //! Weights times several columns.
 //!
-//! Sixteen rows by [`DEPTH`] columns of weights become a panel in f32, k outermost, which stays in the first cache while all columns of x pass by it.
-//! x is packed beforehand into groups of a few columns, k outermost too. The innermost loop multiplies one panel by one group: a block of sixteen
-//! rows for each column of the group, all in registers.
+//! Sixteen rows by [`DEPTH`] columns of weights become a panel in f32, k outermost, which stays in the first
+//! cache while all columns of x pass by it. x is packed beforehand into groups of a few columns, k outermost
+//! too. The innermost loop multiplies one panel by one group: a block of sixteen rows for each column of the
+//! group, all in registers.
 //!
 //! ```text
 //! panel [k][16 rows]   ×   group [k][width]   →   sums [width][16 rows]
@@ -12,7 +13,8 @@ use std::ops::Range;
 
 use super::linear::{Blend, Columns};
 use super::weights::{WeightRow, WeightRows};
-use crate::isa::{Kernel, LANES, Simd};
+use super::width::{WidthKernel, with_width};
+use crate::isa::{Aligned, Kernel, LANES, Simd};
 
 /// Columns of weights per panel.
 const DEPTH: usize = 256;
@@ -55,17 +57,17 @@ impl<W: WeightRows> Kernel for Matmul<'_, W> {
         let cols = self.weights.cols();
         let next_panel = LANES * self.weights.row_bytes();
         let batch = BATCH / self.width * self.width;
-        let mut panel = [[0.0; LANES]; DEPTH];
-        let mut sums = [[0.0; LANES]; BATCH];
+        let mut panel = Aligned([[0.0; LANES]; DEPTH]);
+        let mut sums = Aligned([[0.0; LANES]; BATCH]);
         for (index, y) in self.y.chunks_mut(LANES * self.columns).enumerate() {
             let first_row = self.first_row + index * LANES;
             let rows = panel_rows(self.weights, first_row..first_row + y.len() / self.columns);
             for first in (0..self.columns).step_by(batch) {
-                let sums = &mut sums[..batch.min(self.columns - first)];
+                let sums = &mut sums.0[..batch.min(self.columns - first)];
                 sums.fill([0.0; LANES]);
                 let packed = &self.packed[first * cols..][..sums.len() * cols];
                 for k in (0..cols).step_by(DEPTH) {
-                    let panel = &mut panel[..DEPTH.min(cols - k)];
+                    let panel = &mut panel.0[..DEPTH.min(cols - k)];
                     fill_panel(simd, &rows, k, next_panel, panel);
                     let groups = packed.chunks(self.width * cols).zip(sums.chunks_mut(self.width));
                     for (group, sums) in groups {
@@ -89,7 +91,8 @@ pub(super) fn panel_rows<W: WeightRows>(weights: W, rows: Range<usize>) -> [W::R
     lines
 }
 
-/// Columns `k..k + panel.len()` of sixteen rows of weights, transposed; asks for what lies `next_panel` bytes further.
+/// Columns `k..k + panel.len()` of sixteen rows of weights, transposed; asks for what lies `next_panel` bytes
+/// further.
 #[inline(always)]
 pub(super) fn fill_panel<S: Simd, R: WeightRow>(
     simd: S,
@@ -122,35 +125,6 @@ pub(super) fn fill_panel<S: Simd, R: WeightRow>(
     }
 }
 
-/// A computation unrolled for the number of columns it works on.
-pub(super) trait TileKernel {
-    /// Computes for `N` columns.
-    fn run<S: Simd, const N: usize>(self, simd: S);
-}
-
-/// Runs the copy of `kernel` made for `width` columns, from 1 to 12.
-#[inline(always)]
-pub(super) fn with_width<S: Simd>(simd: S, width: usize, kernel: impl TileKernel) {
-    match width {
-        1 => kernel.run::<S, 1>(simd),
-        2 => kernel.run::<S, 2>(simd),
-        3 => kernel.run::<S, 3>(simd),
-        4 => kernel.run::<S, 4>(simd),
-        5 => kernel.run::<S, 5>(simd),
-        6 => kernel.run::<S, 6>(simd),
-        _ if width > S::TILE_COLUMNS => {
-            unreachable!("groups are at most {} wide, this is {width}", S::TILE_COLUMNS)
-        }
-        7 => kernel.run::<S, 7>(simd),
-        8 => kernel.run::<S, 8>(simd),
-        9 => kernel.run::<S, 9>(simd),
-        10 => kernel.run::<S, 10>(simd),
-        11 => kernel.run::<S, 11>(simd),
-        12 => kernel.run::<S, 12>(simd),
-        _ => unreachable!("there are no copies for {width} columns"),
-    }
-}
-
 /// `sums[j] += Σ_k panel[k] * group[k][j]`, for as many columns j as `sums` has.
 #[inline(always)]
 pub(super) fn tile<S: Simd>(simd: S, panel: &[Block], group: &[f32], sums: &mut [Block]) {
@@ -163,7 +137,7 @@ struct Tile<'a> {
     sums: &'a mut [Block],
 }
 
-impl TileKernel for Tile<'_> {
+impl WidthKernel for Tile<'_> {
     #[inline(always)]
     fn run<S: Simd, const N: usize>(self, simd: S) {
         let mut tile = [simd.splat(0.0); N];

@@ -4,9 +4,11 @@ use super::Kernels;
 use crate::isa::{Kernel, LANES, Simd};
 
 impl Kernels {
-    /// `x`, `out` `(B, C, S)`, `weight (C)`: `out = weight * x / sqrt(mean over C of x² + epsilon)`, S = `columns`.
+    /// `x`, `out` `(B, C, S)`, `weight (C)`: `out = weight * x / sqrt(mean over C of x² + epsilon)`, S =
+    /// `columns`.
     ///
-    /// Statistics are f32. Norms per head over `(H, d, S)` are B = H; over `(H, S, d)` they are B = H S and `columns` 1.
+    /// Statistics are f32. Norms per head over `(H, d, S)` are B = H; over `(H, S, d)` they are B = H S and
+    /// `columns` 1.
     ///
     /// # Panics
     /// If `x` and `out` differ in length or are not a whole number of `(C, S)` planes.

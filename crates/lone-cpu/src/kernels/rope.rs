@@ -6,8 +6,9 @@ use crate::isa::{Kernel, LANES, Simd};
 impl Kernels {
     /// Rotates blocks of `2 * half` elements: `out = x * cos + concat(-x[half..], x[..half]) * sin`.
     ///
-    /// `cos` and `sin` are one or more blocks long and repeat. For `(H, S, d)` with tables `(S, d)`, `half` is d / 2; for `(H, d, S)` with tables
-    /// `(d, S)`, it is d S / 2. Two roundings a result, one with fused multiply-add.
+    /// `cos` and `sin` are one or more blocks long and repeat. For `(H, S, d)` with tables `(S, d)`, `half`
+    /// is d / 2; for `(H, d, S)` with tables `(d, S)`, it is d S / 2. Two roundings a result, one with fused
+    /// multiply-add.
     ///
     /// # Panics
     /// If `x` is not a whole number of tables, or the tables not a whole number of blocks.
@@ -66,7 +67,8 @@ mod tests {
         for (heads, passes, dim) in [(1, 1, 4), (3, 5, 64), (2, 17, 16)] {
             let (cos, sin) = (numbers.f32s(passes * dim, 1.0), numbers.f32s(passes * dim, 1.0));
             let x = numbers.f32s(heads * passes * dim, 5.0);
-            // Both layouts of the same numbers: element (head, pass, channel) of the one is (head, channel, pass) of the other.
+            // Both layouts of the same numbers: element (head, pass, channel) of the one is (head, channel,
+            // pass) of the other.
             let turned = |from: &[f32]| -> Vec<f32> {
                 let at = |i: usize| (i / (dim * passes) * passes + i % passes) * dim + i / passes % dim;
                 (0..from.len()).map(|i| from[at(i)]).collect()

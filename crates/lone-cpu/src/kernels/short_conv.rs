@@ -4,7 +4,8 @@ use super::Kernels;
 use crate::isa::{Kernel, LANES, Simd};
 
 impl Kernels {
-    /// `weight (D, K)`, `window (D, K - 1 + S)`, `out (D, S)`: `out[c, s] = Σ_k weight[c, k] * window[c, k + s]`, S = `columns`.
+    /// `weight (D, K)`, `window (D, K - 1 + S)`, `out (D, S)`: `out[c, s] = Σ_k weight[c, k] * window[c, k +
+    /// s]`, S = `columns`.
     ///
     /// K products and sums in f32, in the order of k.
     ///
@@ -36,9 +37,13 @@ impl Kernel for ShortConv<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let channels =
-            self.weight.chunks_exact(self.taps).zip(self.window.chunks_exact(self.taps + self.columns - 1));
+        let windows = self.window.chunks_exact(self.taps + self.columns - 1);
+        let channels = self.weight.chunks_exact(self.taps).zip(windows);
         for ((weight, window), out) in channels.zip(self.out.chunks_exact_mut(self.columns)) {
+            if let [out] = out {
+                *out = weight.iter().zip(window).fold(0.0, |sum, (weight, x)| sum + weight * x);
+                continue;
+            }
             for (block, out) in out.chunks_mut(LANES).enumerate() {
                 let mut sum = simd.splat(0.0);
                 for (tap, &weight) in weight.iter().enumerate() {

@@ -7,7 +7,8 @@ use crate::isa::{Kernel, LANES, Simd};
 impl Kernels {
     /// `x (rows, columns)`, in place: `x[i] = e^(x[i] - max) / Σ_j e^(x[j] - max)` of each row.
     ///
-    /// Within 4 ulp plus the rounding of an f32 sum of `columns` terms. A row of nothing but -infinity is NaN.
+    /// Within 4 ulp plus the rounding of an f32 sum of `columns` terms. A row of nothing but -infinity is
+    /// NaN.
     ///
     /// # Panics
     /// If `x` is not a whole number of rows.

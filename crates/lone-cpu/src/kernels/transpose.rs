@@ -1,6 +1,7 @@
 //! Exchange of the last two axes.
 
 use super::Kernels;
+use crate::isa::{Kernel, LANES, Simd};
 
 impl Kernels {
     /// `from (B, rows, columns)` into `to (B, columns, rows)`.
@@ -12,13 +13,37 @@ impl Kernels {
         assert_eq!(from.len(), to.len(), "transpose: as many elements out as in");
         assert!(plane > 0 && from.len().is_multiple_of(plane), "transpose: from is (B, rows, columns)");
         for (from, to) in from.chunks_exact(plane).zip(to.chunks_exact_mut(plane)) {
-            if rows == 1 || columns == 1 {
-                to.copy_from_slice(from);
-                continue;
+            match rows.min(columns) {
+                1 => to.copy_from_slice(from),
+                _ => self.isa.run(Transpose { from, rows, columns, to }),
             }
-            for (column, to) in to.chunks_exact_mut(rows).enumerate() {
-                for (row, to) in to.iter_mut().enumerate() {
-                    *to = from[row * columns + column];
+        }
+    }
+}
+
+struct Transpose<'a> {
+    from: &'a [f32],
+    rows: usize,
+    columns: usize,
+    to: &'a mut [f32],
+}
+
+impl Kernel for Transpose<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        for row in (0..self.rows).step_by(LANES) {
+            let height = LANES.min(self.rows - row);
+            for column in (0..self.columns).step_by(LANES) {
+                let width = LANES.min(self.columns - column);
+                let mut lines = [simd.splat(0.0); LANES];
+                for (i, line) in lines.iter_mut().enumerate().take(height) {
+                    *line = simd.load_part(&self.from[(row + i) * self.columns + column..][..width]);
+                }
+                let turned = simd.transpose(lines);
+                for (i, line) in turned.iter().enumerate().take(width) {
+                    simd.store_part(*line, &mut self.to[(column + i) * self.rows + row..][..height]);
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Which keys each query of a pass may see: the additive mask, read once and kept as ranges, so that hidden keys cost nothing.
+//! Which keys each query of a pass may see: the additive mask, read once and kept as ranges, so that hidden
+//! keys cost nothing.
 
 use std::ops::Range;
 
@@ -9,8 +10,8 @@ const HIDDEN_BELOW: f32 = -10_000.0;
 
 /// For each query, the ascending, disjoint ranges of keys that its mask row leaves visible.
 ///
-/// Keys are counted as the mask's columns: those of the past, then the pass's own. A query whose row hides every key sees them all, by their mask values,
-/// which is what the softmax of such a row means.
+/// Keys are counted as the mask's columns: those of the past, then the pass's own. A query whose row hides
+/// every key sees them all, by their mask values, which is what the softmax of such a row means.
 #[derive(Clone, Debug, Default)]
 pub struct VisibleKeys {
     ranges: Vec<Range<usize>>,
@@ -100,7 +101,8 @@ impl VisibleKeys {
         &ranges[ranges.partition_point(|range| range.end <= key)..]
     }
 
-    /// Whether any visible key has a mask value other than zero, so that the mask must be added to the scores.
+    /// Whether any visible key has a mask value other than zero, so that the mask must be added to the
+    /// scores.
     pub fn weighted(&self) -> bool {
         self.weighted
     }

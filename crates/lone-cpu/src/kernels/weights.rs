@@ -27,7 +27,8 @@ pub(super) trait WeightRow: Copy {
     /// Bytes from one block to the next.
     const BLOCK_BYTES: usize;
 
-    /// The row without anything past its first `blocks` whole blocks; the compiler then knows that smaller indices are inside.
+    /// The row without anything past its first `blocks` whole blocks; the compiler then knows that smaller
+    /// indices are inside.
     fn whole_blocks(self, blocks: usize) -> Self;
 
     /// Whole block `block` in f32, exactly.

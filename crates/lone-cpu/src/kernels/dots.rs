@@ -1,0 +1,108 @@
+//! Weights times one column or a few: rows of weights against columns of x, each product a sum along the row.
+//!
+//! With so few columns this is as fast as weights can be read. Rows are read one after the other, in the
+//! order they have in memory, which is what the CPU's own prefetching follows best; it stops at page ends, so
+//! the kernel asks for what lies some pages ahead itself, across the ends of rows.
+
+use super::linear::Blend;
+use super::weights::{WeightRow, WeightRows};
+use super::width::{WidthKernel, with_width};
+use crate::isa::{CACHE_LINE, Kernel, LANES, Simd};
+
+/// More columns than this are faster as a matrix product.
+pub(super) const MOST_COLUMNS: usize = 4;
+
+/// Blocks taken at a time.
+const BLOCKS: usize = 4;
+
+/// How far ahead of the weights in use to ask for more, in bytes.
+pub(super) const PREFETCH_DISTANCE: usize = 16 << 10;
+
+/// `y[i, s] = blend(Σ_k w[first_row + i, k] * x[s, k])`
+pub(super) struct Dots<'a, W> {
+    pub(super) weights: W,
+    pub(super) first_row: usize,
+    /// `(S, cols)`
+    pub(super) x: &'a [f32],
+    /// `(rows, S)`
+    pub(super) y: &'a mut [f32],
+    pub(super) columns: usize,
+    pub(super) blend: Blend,
+}
+
+impl<W: WeightRows> Kernel for Dots<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        with_width(simd, self.columns, self);
+    }
+}
+
+impl<W: WeightRows> WidthKernel for Dots<'_, W> {
+    #[inline(always)]
+    fn run<S: Simd, const N: usize>(self, simd: S) {
+        let x = columns::<N>(self.x, self.weights.cols());
+        for (index, y) in self.y.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+            let sums = dots(simd, self.weights.row(self.first_row + index), x);
+            for (y, sum) in y.iter_mut().zip(sums) {
+                self.blend.apply(sum, y);
+            }
+        }
+    }
+}
+
+/// `x (N, cols)`, cut up.
+#[inline(always)]
+pub(super) fn columns<const N: usize>(x: &[f32], cols: usize) -> [&[f32]; N] {
+    let mut columns = [x; N];
+    for (n, column) in columns.iter_mut().enumerate() {
+        *column = &x[n * cols..][..cols];
+    }
+    columns
+}
+
+/// `Σ_k row[k] * x[n][k]` for each column n.
+#[inline(always)]
+pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(simd: S, row: R, x: [&[f32]; N]) -> [f32; N] {
+    // Several sums a column where columns are few, for an addition has to wait for the one before it.
+    let chains = if N == 1 {
+        BLOCKS
+    } else if N <= 3 {
+        2
+    } else {
+        1
+    };
+    let mut sums = [[simd.splat(0.0); BLOCKS]; N];
+    let x = x.map(|x| x.as_chunks::<LANES>());
+    let (blocks, tail) = (x[0].0.len(), x[0].1.len());
+    let row = row.whole_blocks(blocks);
+    for first in (0..blocks / BLOCKS * BLOCKS).step_by(BLOCKS) {
+        for line in (0..BLOCKS * R::BLOCK_BYTES).step_by(CACHE_LINE) {
+            row.prefetch(simd, first, PREFETCH_DISTANCE + line);
+        }
+        for i in 0..BLOCKS {
+            let weights = row.decode(simd, first + i);
+            for (sums, x) in sums.iter_mut().zip(x) {
+                sums[i % chains] = simd.mul_add(weights, simd.load(&x.0[first + i]), sums[i % chains]);
+            }
+        }
+    }
+    for block in blocks / BLOCKS * BLOCKS..blocks {
+        let weights = row.decode(simd, block);
+        for (sums, x) in sums.iter_mut().zip(x) {
+            sums[0] = simd.mul_add(weights, simd.load(&x.0[block]), sums[0]);
+        }
+    }
+    if tail > 0 {
+        let weights = row.decode_tail(simd);
+        for (sums, x) in sums.iter_mut().zip(x) {
+            sums[0] = simd.mul_add(weights, simd.load_part(x.1), sums[0]);
+        }
+    }
+    let mut totals = [0.0; N];
+    for (total, sums) in totals.iter_mut().zip(sums) {
+        *total = simd.sum(simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3])));
+    }
+    totals
+}
