@@ -100,6 +100,16 @@ mod tests {
         assert_eq!(Rope::new(&FULL, 6).inv_freq(), [0.5, 0.0, 0.0]);
     }
 
+    /// The cosines are torch's, of f32 angles.
+    #[test]
+    fn far_positions_keep_the_rounding_of_f32_angles() {
+        let far = Rope::new(&RopeConfig { theta: 1e6, kind: RopeKind::Default }, 64).tables(30_000, 1);
+        let torch = [-0.596_429_53, -0.907_638_07, -0.955_893_87, -0.999_987_36, 0.915_497_66, -0.674_502_67];
+        for (cos, torch) in far.cos.iter().zip(torch) {
+            assert!((cos - torch).abs() <= f32::EPSILON, "{cos} {torch}");
+        }
+    }
+
     #[test]
     fn tables_repeat_their_first_half_and_start_where_told() {
         let rope = Rope::new(&RopeConfig { theta: 1e4, kind: RopeKind::Default }, 4);
