@@ -1,4 +1,6 @@
 //! Whole conversions of the repository's models.
 
+#![cfg(test)]
+
 mod structure;
 mod support;
