@@ -2,5 +2,8 @@
 
 #![cfg(test)]
 
+mod conformance;
+mod golden;
+mod refusals;
 mod structure;
 mod support;

@@ -6,6 +6,7 @@ use lone_bundle::Bundle;
 use lone_convert::{Conversion, ConvertError, ConvertOptions, convert};
 use lone_lfm::Checkpoint;
 use tempfile::TempDir;
+use xtask::fake_checkpoint::{self, Model, Options, Preset};
 
 /// All of them, under `models/`.
 pub(crate) const MODELS: [&str; 6] = [
@@ -52,7 +53,29 @@ pub(crate) fn convert_model(
 }
 
 pub(crate) fn converted(model: &str, options: &ConvertOptions) -> Converted {
+    convert_checkpoint(&Checkpoint::open(&model_dir(model)).unwrap(), options)
+}
+
+pub(crate) fn convert_checkpoint(checkpoint: &Checkpoint, options: &ConvertOptions) -> Converted {
     let parent = tempfile::tempdir().unwrap();
-    let content = convert_model(model, &parent.path().join("bundle"), options).unwrap().bundle;
+    let content = convert(checkpoint, &parent.path().join("bundle"), options, &mut ()).unwrap().bundle;
     Converted { parent, content }
+}
+
+/// Small models with reductions wide enough for every rule.
+pub(crate) fn wide_models() -> [Model; 2] {
+    let lfm2 = Model { layers: 3, vocab: 300, kv_heads: 1, ..Preset::Lfm2_350m.model() };
+    let lfm3 = Preset::Lfm3_1_7b.model();
+    [
+        Model { hidden: 1088, heads: 17, ffn: 32, conv_bias: true, ..lfm2 },
+        Model { hidden: 64, heads: 4, head_dim: 16, ffn: 8200, layers: 5, window: 8, vocab: 300, ..lfm3 },
+    ]
+}
+
+/// A checkpoint of random weights, without tokenizer.
+pub(crate) fn write_fake(model: Model) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { tokenizer: false, ..Options::new(model) };
+    fake_checkpoint::write(dir.path(), &options).unwrap();
+    dir
 }

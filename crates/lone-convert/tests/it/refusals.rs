@@ -1,0 +1,112 @@
+//! Conversions that fail: one clear error, and nothing left behind.
+
+use std::fs;
+use std::path::Path;
+
+use lone_convert::{ConvertError, ConvertOptions, Phase, Progress, convert};
+use lone_lfm::Checkpoint;
+use tempfile::TempDir;
+
+use crate::support::{convert_model, model_dir};
+
+/// A copy of a model with some of the elements of a tensor overwritten, all of them bf16.
+fn damaged(model: &str, tensor: &str, elements: &[f32]) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for file in fs::read_dir(model_dir(model)).unwrap() {
+        let path = file.unwrap().path();
+        fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let path = copy.path().join("model.safetensors");
+    let mut bytes = fs::read(&path).unwrap();
+    let start = {
+        let (header_bytes, metadata) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+        8 + header_bytes + metadata.info(tensor).unwrap().data_offsets.0
+    };
+    for (i, &element) in elements.iter().enumerate() {
+        let at = start + 2 * i;
+        bytes[at..at + 2].copy_from_slice(&half::bf16::from_f32(element).to_le_bytes());
+    }
+    fs::write(path, bytes).unwrap();
+    copy
+}
+
+/// What converting `checkpoint` says, after making sure that it left nothing.
+fn refusal(checkpoint: &Path, options: &ConvertOptions) -> String {
+    let parent = tempfile::tempdir().unwrap();
+    let checkpoint = Checkpoint::open(checkpoint).unwrap();
+    let refused = convert(&checkpoint, &parent.path().join("new/bundle"), options, &mut ());
+    assert_empty(parent.path());
+    refused.unwrap_err().to_string()
+}
+
+fn assert_empty(dir: &Path) {
+    let left: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+#[test]
+fn weights_that_are_not_finite_or_too_large_are_named_and_counted() {
+    let tensor = "model.layers.2.feed_forward.w1.weight";
+    let copy = damaged("tiny-lfm2", tensor, &[f32::NAN, 1.0, f32::INFINITY, -1e5, 65_536.0, 65_280.0]);
+    let message = refusal(copy.path(), &ConvertOptions::default());
+    assert!(message.starts_with(&format!("tensor `{tensor}` in ")), "{message}");
+    assert!(message.contains("2 elements that are not finite and 2 beyond ±65504"), "{message}");
+}
+
+#[test]
+fn options_are_refused_before_anything_is_read() {
+    let message = refusal(&model_dir("tiny-lfm2"), &ConvertOptions { ctx: 0, ..ConvertOptions::default() });
+    assert_eq!(message, "--ctx must be 1 to 1048576, found 0");
+}
+
+#[test]
+fn what_exists_is_replaced_by_force_only() {
+    let parent = tempfile::tempdir().unwrap();
+    let out = parent.path().join("bundle");
+    let options = ConvertOptions { decode_only: true, ..ConvertOptions::default() };
+    convert_model("micro/lfm2-old-config", &out, &options).unwrap();
+    let again = convert_model("micro/lfm3-window8", &out, &options).unwrap_err();
+    assert!(matches!(again, ConvertError::Exists { .. }));
+    assert_eq!(lone_bundle::Bundle::open(&out).unwrap().model.model_type, "lfm2");
+    convert_model("micro/lfm3-window8", &out, &ConvertOptions { force: true, ..options }).unwrap();
+    assert_eq!(lone_bundle::Bundle::open(&out).unwrap().model.model_type, "lfm3");
+    assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+}
+
+/// Cancels when it has been asked so often.
+struct CancelAt {
+    questions_left: std::cell::Cell<u32>,
+    phase: Option<Phase>,
+}
+
+impl Progress for CancelAt {
+    fn begin(&mut self, phase: Phase, _: u64) {
+        self.phase = Some(phase);
+    }
+
+    fn advance(&mut self, _: u64) {}
+
+    fn is_cancelled(&self) -> bool {
+        let left = self.questions_left.get();
+        self.questions_left.set(left.saturating_sub(1));
+        left == 0
+    }
+}
+
+#[test]
+fn a_conversion_can_be_cancelled_at_any_block_and_leaves_nothing() {
+    let checkpoint = Checkpoint::open(&model_dir("micro/lfm3-window8")).unwrap();
+    let options = ConvertOptions { ctx: 32, prefill: 4, ..ConvertOptions::default() };
+    let mut last_phase = None;
+    for questions in (0..).step_by(23) {
+        let parent = tempfile::tempdir().unwrap();
+        let mut progress = CancelAt { questions_left: questions.into(), phase: None };
+        match convert(&checkpoint, &parent.path().join("new/bundle"), &options, &mut progress) {
+            Ok(_) => break,
+            Err(error) => assert!(matches!(error, ConvertError::Cancelled), "{error}"),
+        }
+        assert_empty(parent.path());
+        last_phase = progress.phase;
+    }
+    assert_eq!(last_phase, Some(Phase::Write));
+}
