@@ -178,9 +178,11 @@ impl FunctionBuilder {
             return Err(BuildError::InlineHalves { function: self.function.name.clone(), ty: literal.ty });
         }
         let spec = ops::find("const", self.opset).expect("every opset has constants");
-        let ids = self.add_op(spec, vec![Some(Arg::Literal(literal.clone()))])?;
-        self.constants.insert(literal, ids[0]);
-        Ok(ids[0])
+        let args = vec![Some(Arg::Literal(literal.clone()))];
+        let types = self.call(spec, &args)?.infer().map_err(|source| self.wrong_op(source))?;
+        let id = self.add_op(spec, args, types)[0];
+        self.constants.insert(literal, id);
+        Ok(id)
     }
 
     /// An fp16 scalar, rounded to the nearest.
@@ -203,8 +205,20 @@ impl FunctionBuilder {
             let position = spec.position(param).ok_or_else(|| self.unknown_param(spec, param))?;
             bound[position] = Some(self.bind(spec, given.clone())?);
         }
-        self.bind_defaults(spec, &mut bound)?;
-        self.add_op(spec, bound)
+        // Checked before the defaults are written: those may have a shape only where the operation has one.
+        let call = self.call(spec, &bound)?;
+        let types = call.infer().map_err(|source| self.wrong_op(source))?;
+        for (param, arg) in spec.params.iter().zip(&mut bound) {
+            if arg.is_none() && matches!(param.presence, Presence::Default(_)) {
+                let literal = call.literal(param.name).expect("a call has its defaults").clone();
+                *arg = Some(self.bind(spec, Given::Literal(literal))?);
+            }
+        }
+        Ok(self.add_op(spec, bound, types))
+    }
+
+    fn call(&self, spec: &'static OpSpec, args: &[Option<Arg>]) -> Result<Call, BuildError> {
+        Call::new(spec, &self.function, args).map_err(|source| self.wrong_op(source))
     }
 
     /// The argument for something given: literals become `const` operations, but for the parameters of
@@ -226,20 +240,12 @@ impl FunctionBuilder {
         }
     }
 
-    fn bind_defaults(&mut self, spec: &'static OpSpec, bound: &mut [Option<Arg>]) -> Result<(), BuildError> {
-        let call = Call::new(spec, &self.function, bound).map_err(|source| self.wrong_op(source))?;
-        for (param, arg) in spec.params.iter().zip(bound) {
-            if arg.is_none() && matches!(param.presence, Presence::Default(_)) {
-                let literal = call.literal(param.name).expect("a call has its defaults").clone();
-                *arg = Some(self.bind(spec, Given::Literal(literal))?);
-            }
-        }
-        Ok(())
-    }
-
-    fn add_op(&mut self, spec: &'static OpSpec, args: Vec<Option<Arg>>) -> Result<Vec<ValueId>, BuildError> {
-        let call = Call::new(spec, &self.function, &args).map_err(|source| self.wrong_op(source))?;
-        let types = call.infer().map_err(|source| self.wrong_op(source))?;
+    fn add_op(
+        &mut self,
+        spec: &'static OpSpec,
+        args: Vec<Option<Arg>>,
+        types: Vec<TensorType>,
+    ) -> Vec<ValueId> {
         let index = self.function.ops.len();
         let outputs: Vec<ValueId> = (types.into_iter().enumerate())
             .map(|(output, ty)| {
@@ -252,7 +258,7 @@ impl FunctionBuilder {
             _ => self.generate_name(),
         };
         self.function.ops.push(Op { spec, name, args, outputs: outputs.clone() });
-        Ok(outputs)
+        outputs
     }
 
     /// Names a value; the operation that makes it alone is called so too. Returns `value`.

@@ -99,3 +99,40 @@ fn additive_mask(e: &Eval<'_, '_>, keys: usize) -> Option<Vec<f32>> {
         _ => spread(&mask.as_floats(), &mask.ty.shape, &shape).into_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::{f16, infer};
+    use crate::TensorType;
+
+    fn attend(key: &[usize], value: &[usize], mask: Option<TensorType>) -> String {
+        let mut tensors = vec![("query", f16(&[1, 4, 3, 8])), ("key", f16(key)), ("value", f16(value))];
+        tensors.extend(mask.map(|mask| ("attn_mask", mask)));
+        infer("scaled_dot_product_attention", &tensors, &[])
+    }
+
+    #[test]
+    fn heads_are_not_shared_and_masks_broadcast() {
+        let (key, value) = ([1, 4, 16, 8], [1, 4, 16, 5]);
+        let cases = [
+            (attend(&key, &value, None), "fp16(1,4,3,5)"),
+            (attend(&key, &value, Some(f16(&[1, 1, 3, 16]))), "fp16(1,4,3,5)"),
+            (attend(&key, &value, Some(f16(&[16]))), "fp16(1,4,3,5)"),
+            (
+                attend(&key, &value, Some(f16(&[1, 1, 3, 15]))),
+                "parameter `attn_mask`: expected bool or fp16 that broadcasts to (1,4,3,16), found fp16(1,1,3,15)",
+            ),
+            (
+                attend(&[1, 2, 16, 8], &value, None),
+                "parameter `key`: expected (…,S,8) with the leading axes of query (1,4,3,8), found fp16(1,2,16,8)",
+            ),
+            (
+                attend(&key, &[1, 4, 15, 5], None),
+                "parameter `value`: expected (…,16,V) with the leading axes of query (1,4,3,8), found fp16(1,4,15,5)",
+            ),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
+    }
+}

@@ -251,3 +251,71 @@ fn eval_affine<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
         data.iter().zip(scale.iter().zip(zero.iter())).map(|(x, (scale, zero))| scale * (x - zero)).collect(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DType, Given, Literal, Payload};
+
+    /// A constant of this type, in a blob somewhere.
+    fn blob(dtype: DType, dims: &[usize]) -> Given {
+        Given::Literal(Literal { ty: TensorType::new(dtype, dims.to_vec()), payload: Payload::Blob(64) })
+    }
+
+    fn infer(op: &str, constants: &[(&str, Given)]) -> String {
+        super::super::rules::infer(op, &[], constants)
+    }
+
+    fn palette(indices: (DType, &[usize]), lut: (DType, &[usize]), vector_axis: Option<i32>) -> String {
+        let mut args = vec![("indices", blob(indices.0, indices.1)), ("lut", blob(lut.0, lut.1))];
+        args.extend(vector_axis.map(|axis| ("vector_axis", axis.into())));
+        infer("constexpr_lut_to_dense", &args)
+    }
+
+    #[test]
+    fn palettes_have_an_entry_per_index_and_a_group_per_block() {
+        use DType::{F16, I8, U4, U6};
+        let weight = [64, 48, 1, 1];
+        let cases = [
+            (palette((U4, &weight), (F16, &[1, 1, 1, 1, 16, 1]), None), "fp16(64,48,1,1)"),
+            (palette((U4, &weight), (F16, &[4, 1, 1, 1, 16, 1]), None), "fp16(64,48,1,1)"),
+            (palette((U6, &[4, 4]), (I8, &[1, 1, 64, 2]), Some(-1)), "int8(4,8)"),
+            (
+                palette((U4, &weight), (F16, &[1, 1, 1, 1, 8, 1]), None),
+                "parameter `lut`: expected (G,G,G,G,16,V) for indices uint4(64,48,1,1), found fp16(1,1,1,1,8,1)",
+            ),
+            (
+                palette((U4, &weight), (F16, &[5, 1, 1, 1, 16, 1]), None),
+                "parameter `lut`: expected dimensions that divide those of (64,48,1,1), found fp16(5,1,1,1,16,1)",
+            ),
+            (palette((U6, &[4, 4]), (F16, &[1, 1, 64, 2]), None), "parameter `vector_axis` is missing"),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn scales_divide_the_data_and_offsets_are_shaped_like_them() {
+        use DType::{F16, I4, I8, U8};
+        let scaled = |scale: &[usize], offset: Option<(DType, &[usize])>| {
+            let mut args = vec![("data", blob(I4, &[4, 6])), ("scale", blob(F16, scale))];
+            args.extend(offset.map(|(dtype, dims)| ("offset", blob(dtype, dims))));
+            infer("constexpr_blockwise_shift_scale", &args)
+        };
+        assert_eq!(scaled(&[4, 3], None), "fp16(4,6)");
+        assert_eq!(scaled(&[4, 3], Some((I4, &[4, 3]))), "fp16(4,6)");
+        assert_eq!(
+            scaled(&[4, 4], None),
+            "parameter `scale`: expected dimensions that divide those of (4,6), found fp16(4,4)"
+        );
+        assert_eq!(
+            scaled(&[4, 3], Some((I8, &[4, 3]))),
+            "parameter `offset`: expected int4(4,3) or floats, found int8(4,3)"
+        );
+        assert_eq!(
+            scaled(&[4, 3], Some((U8, &[4, 1]))),
+            "parameter `offset`: expected int4(4,3) or floats, found uint8(4,1)"
+        );
+    }
+}

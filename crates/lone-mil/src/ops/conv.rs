@@ -203,3 +203,82 @@ impl Convolution {
         Some(source)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::{f16, infer, ints};
+    use crate::Given;
+
+    fn conv(x: &[usize], weight: &[usize], constants: &[(&str, Given)]) -> String {
+        infer("conv", &[("x", f16(x)), ("weight", f16(weight))], constants)
+    }
+
+    #[test]
+    fn extents_follow_from_kernel_strides_padding_and_dilations() {
+        let custom = || ("pad_type", "custom".into());
+        let same = |pad: &str| [("pad_type", pad.into()), ("strides", ints(&[2, 2]))];
+        let cases = [
+            (conv(&[1, 4, 9, 8], &[6, 4, 3, 2], &[]), "fp16(1,6,7,7)"),
+            (conv(&[1, 4, 9, 8], &[6, 4, 3, 2], &[("strides", ints(&[2, 3]))]), "fp16(1,6,4,3)"),
+            (conv(&[1, 4, 9, 8], &[6, 4, 3, 2], &[custom(), ("pad", ints(&[1, 1, 2, 0]))]), "fp16(1,6,9,9)"),
+            (conv(&[1, 4, 9, 8], &[6, 4, 3, 2], &same("same")), "fp16(1,6,5,4)"),
+            (conv(&[1, 4, 9, 8], &[6, 4, 3, 2], &same("same_lower")), "fp16(1,6,5,4)"),
+            (conv(&[2, 4, 9], &[8, 2, 9], &[("groups", 2.into())]), "fp16(2,8,1)"),
+            (conv(&[1, 1, 5, 5, 5], &[1, 1, 2, 3, 4], &[]), "fp16(1,1,4,3,2)"),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn what_makes_no_convolution_is_refused() {
+        let (x, w) = ([1, 4, 9, 8], [6, 4, 3, 2]);
+        let cases = [
+            (
+                conv(&[4, 9], &w, &[]),
+                "parameter `x`: expected (N,C,…) with one to three spatial axes, found fp16(4,9)",
+            ),
+            (
+                conv(&x, &[6, 4, 3], &[]),
+                "parameter `weight`: expected rank 4, that of x (1,4,9,8), found fp16(6,4,3)",
+            ),
+            (
+                conv(&x, &[6, 2, 3, 2], &[]),
+                "parameter `weight`: expected (O,4…) for x (1,4,9,8) in 1 groups, found fp16(6,2,3,2)",
+            ),
+            (
+                conv(&x, &[6, 4, 10, 2], &[]),
+                "parameter `weight`: expected a kernel that fits into the padded x (1,4,9,8), found fp16(6,4,10,2)",
+            ),
+            (
+                conv(&x, &w, &[("groups", 0.into())]),
+                "parameter `groups`: expected a divisor of 4 input and 6 output channels, found 0",
+            ),
+            (
+                conv(&x, &w, &[("strides", ints(&[0, 1]))]),
+                "parameter `strides`: expected positive numbers, found [0, 1]",
+            ),
+            (conv(&x, &w, &[("strides", ints(&[1]))]), "parameter `strides`: expected 2 values, found 1"),
+            (
+                conv(&x, &w, &[("dilations", ints(&[2, 1]))]),
+                "parameter `dilations`: expected 1 when weight is computed, found [2, 1]",
+            ),
+            (
+                conv(&x, &w, &[("pad_type", "full".into())]),
+                "parameter `pad_type`: expected valid, same, same_lower or custom, found full",
+            ),
+            (
+                conv(&x, &w, &[("pad_type", "custom".into()), ("pad", ints(&[-1, 0, 0, 0]))]),
+                "parameter `pad`: expected no negative number, found [-1, 0, 0, 0]",
+            ),
+            (
+                conv(&x, &w, &[("pad_type", "same".into()), ("dilations", ints(&[i32::MAX, 1]))]),
+                "parameter `dilations`: expected 1 when weight is computed, found [2147483647, 1]",
+            ),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
+    }
+}

@@ -92,3 +92,35 @@ impl Places {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::{f16, infer};
+    use crate::{DType, TensorType};
+
+    #[test]
+    fn indices_take_the_place_of_their_axis() {
+        let gather = |x: &[usize], indices: &[usize], axis: i32, batch_dims: i32| {
+            let indices = TensorType::new(DType::I32, indices.to_vec());
+            let constants = [("axis", axis.into()), ("batch_dims", batch_dims.into())];
+            infer("gather", &[("x", f16(x)), ("indices", indices)], &constants)
+        };
+        let cases = [
+            (gather(&[64, 48], &[1], 0, 0), "fp16(1,48)"),
+            (gather(&[64, 48], &[], 1, 0), "fp16(64)"),
+            (gather(&[4, 5, 6], &[2, 3], -2, 0), "fp16(4,2,3,6)"),
+            (gather(&[4, 5, 6], &[4, 3], 1, 1), "fp16(4,3,6)"),
+            (
+                gather(&[4, 5], &[3, 3], 1, 1),
+                "parameter `indices`: expected 1 leading axes in common with x (4,5), found int32(3,3)",
+            ),
+            (
+                gather(&[4, 5], &[4], 0, 1),
+                "parameter `batch_dims`: expected at most axis 0 and the rank of indices, found 1",
+            ),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
+    }
+}

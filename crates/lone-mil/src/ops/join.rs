@@ -162,3 +162,56 @@ fn eval_tile<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     }
     e.moved(x.viewed(&View { start: 0, dims, steps }, &e.result().shape))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::{f16, infer, ints};
+
+    #[test]
+    fn values_are_joined_along_one_axis_and_alike_along_the_others() {
+        let concat = |x: &[usize], y: &[usize], axis: i32| {
+            infer("concat", &[("values", f16(x)), ("values", f16(y))], &[("axis", axis.into())])
+        };
+        assert_eq!(concat(&[1, 2, 3], &[1, 5, 3], 1), "fp16(1,7,3)");
+        assert_eq!(
+            concat(&[1, 2, 3], &[1, 5, 4], 1),
+            "parameter `values`: expected fp16(1,2,3), but for axis 1, found fp16(1,5,4)"
+        );
+        assert_eq!(concat(&[2], &[2], 1), "parameter `axis`: expected an axis of 1, found 1");
+        let interleave = [("axis", 0.into()), ("interleave", true.into())];
+        let found = infer("concat", &[("values", f16(&[2]))], &interleave);
+        assert_eq!(found, "parameter `interleave`: expected false, found true, whose meaning is not settled");
+    }
+
+    #[test]
+    fn parts_make_up_the_whole() {
+        let split = |param: &str, given: crate::Given| {
+            infer("split", &[("x", f16(&[6, 2]))], &[(param, given), ("axis", 0.into())])
+        };
+        assert_eq!(split("num_splits", 3.into()), "fp16(2,2) fp16(2,2) fp16(2,2)");
+        assert_eq!(split("split_sizes", ints(&[1, 5])), "fp16(1,2) fp16(5,2)");
+        assert_eq!(
+            split("num_splits", 4.into()),
+            "parameter `num_splits`: expected a divisor of 6, at most 65536, found 4"
+        );
+        assert_eq!(
+            split("split_sizes", ints(&[1, 4])),
+            "parameter `split_sizes`: expected a sum of 6, found [1, 4]"
+        );
+        assert_eq!(
+            split("split_sizes", ints(&[7, -1])),
+            "parameter `split_sizes`: expected a sum of 6, found [7, -1]"
+        );
+        let neither = infer("split", &[("x", f16(&[6, 2]))], &[("axis", 0.into())]);
+        assert_eq!(neither, "parameter `num_splits` is missing");
+    }
+
+    #[test]
+    fn repetitions_multiply_extents() {
+        let tile = |reps: &[i32]| infer("tile", &[("x", f16(&[2, 3]))], &[("reps", ints(reps))]);
+        assert_eq!(tile(&[2, 1]), "fp16(4,3)");
+        assert_eq!(tile(&[0, 1]), "parameter `reps`: expected positive numbers, found [0, 1]");
+        let huge = tile(&[i32::MAX, i32::MAX]);
+        assert!(huge.starts_with("result: expected rank at most 5") || huge.starts_with("fp16("), "{huge}");
+    }
+}

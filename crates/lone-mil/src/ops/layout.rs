@@ -100,3 +100,57 @@ fn eval_transpose<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     let perm = e.call.axes("perm", e.shape("x").len())?;
     e.moved(e.tensor("x").viewed(&View::permuted(e.shape("x"), &perm), &e.result().shape))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::{f16, infer, ints};
+
+    #[test]
+    fn shapes_follow_from_the_numbers_given() {
+        let of = |op: &str, x: &[usize], param: &str, values: &[i32]| {
+            infer(op, &[("x", f16(x))], &[(param, ints(values))])
+        };
+        let cases = [
+            (of("reshape", &[2, 6], "shape", &[3, -1]), "fp16(3,4)"),
+            (of("reshape", &[2, 6], "shape", &[0, -1]), "fp16(2,6)"),
+            (of("reshape", &[1], "shape", &[1, 1, 1, 1, 1]), "fp16(1,1,1,1,1)"),
+            (
+                of("reshape", &[2, 6], "shape", &[-1, -1]),
+                "parameter `shape`: expected as many elements for x (2,6), found [-1, -1]",
+            ),
+            (
+                of("reshape", &[2, 6], "shape", &[5, -1]),
+                "parameter `shape`: expected as many elements for x (2,6), found [5, -1]",
+            ),
+            (
+                of("reshape", &[2, 6], "shape", &[i32::MAX, i32::MAX, i32::MAX]),
+                "parameter `shape`: expected as many elements for x (2,6), found [2147483647, 2147483647, 2147483647]",
+            ),
+            (
+                of("reshape", &[2, 6], "shape", &[0, 2, 6]),
+                "parameter `shape`: expected dimensions of at least 1, or -1 once, or 0 when the rank stays for x (2,6), found [0, 2, 6]",
+            ),
+            (
+                of("reshape", &[1], "shape", &[1; 6]),
+                "result: expected rank at most 5 and dimensions of at least 1, found fp16(1,1,1,1,1,1)",
+            ),
+            (of("transpose", &[2, 3, 4], "perm", &[2, 0, -2]), "fp16(4,2,3)"),
+            (
+                of("transpose", &[2, 3], "perm", &[1, 1]),
+                "parameter `perm`: expected distinct axes, found 1 twice",
+            ),
+            (
+                of("transpose", &[2, 3], "perm", &[1]),
+                "parameter `perm`: expected every axis of x (2,3) once, found [1]",
+            ),
+            (of("expand_dims", &[3, 4], "axes", &[0, -1]), "fp16(1,3,4,1)"),
+            (of("expand_dims", &[3, 4], "axes", &[4]), "parameter `axes`: expected an axis of 3, found 4"),
+            (of("squeeze", &[1, 3, 1], "axes", &[0]), "fp16(3,1)"),
+            (of("squeeze", &[1, 3, 1], "axes", &[1]), "fp16(1,3,1)"),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
+        assert_eq!(infer("squeeze", &[("x", f16(&[1, 3, 1]))], &[]), "fp16(3)");
+    }
+}

@@ -170,3 +170,47 @@ fn eval_linear<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     }
     e.computed(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::{f16, infer};
+
+    fn matmul(x: &[usize], y: &[usize], transpose_x: bool, transpose_y: bool) -> String {
+        let transposes = [("transpose_x", transpose_x.into()), ("transpose_y", transpose_y.into())];
+        infer("matmul", &[("x", f16(x)), ("y", f16(y))], &transposes)
+    }
+
+    #[test]
+    fn products_broadcast_their_leading_axes() {
+        let cases = [
+            (matmul(&[2, 3], &[3, 4], false, false), "fp16(2,4)"),
+            (matmul(&[3, 2], &[4, 3], true, true), "fp16(2,4)"),
+            (matmul(&[1, 4, 1, 8], &[1, 4, 16, 8], false, true), "fp16(1,4,1,16)"),
+            (matmul(&[5, 1, 2, 3], &[7, 3, 4], false, false), "fp16(5,7,2,4)"),
+            (matmul(&[3], &[2, 3, 4], false, false), "fp16(2,4)"),
+            (matmul(&[2, 4, 3], &[3], false, false), "fp16(2,4)"),
+            (matmul(&[3], &[3], false, false), "fp16()"),
+            (
+                matmul(&[2, 3], &[4, 2], false, false),
+                "parameter `y`: expected 3 rows, to go with x (2,3), found fp16(4,2)",
+            ),
+            (
+                matmul(&[2, 2, 3], &[3, 3, 4], false, false),
+                "parameter `y`: expected leading axes that broadcast with x (2,2,3), found fp16(3,3,4)",
+            ),
+            (
+                matmul(&[], &[3, 4], false, false),
+                "parameter `x`: expected a vector or a matrix, found fp16()",
+            ),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_linear_weight_must_be_constant() {
+        let found = infer("linear", &[("x", f16(&[1, 3])), ("weight", f16(&[2, 3]))], &[]);
+        assert_eq!(found, "parameter `weight`: expected a constant, found a computed fp16(2,3)");
+    }
+}

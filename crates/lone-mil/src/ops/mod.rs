@@ -22,6 +22,8 @@ mod normalize;
 mod opset;
 mod param;
 mod reduce;
+#[cfg(test)]
+mod rules;
 mod slice;
 mod state;
 

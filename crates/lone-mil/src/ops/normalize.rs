@@ -74,3 +74,22 @@ fn each_row<'v>(e: &Eval<'_, 'v>, axes: &[usize], f: impl Fn(&mut [f32])) -> Res
     perm.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
     e.computed(View::permuted(&moved.ty.shape, &back).of(&rows))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::{f16, infer, ints};
+    use crate::{Given, Literal, Payload};
+
+    #[test]
+    fn gamma_has_the_shape_of_the_normalised_axes() {
+        let norm = |gamma: &[usize]| {
+            let gamma = Given::Literal(Literal { ty: f16(gamma), payload: Payload::Blob(64) });
+            infer("layer_norm", &[("x", f16(&[2, 3, 4]))], &[("axes", ints(&[1, 2])), ("gamma", gamma)])
+        };
+        assert_eq!(norm(&[3, 4]), "fp16(2,3,4)");
+        assert_eq!(
+            norm(&[4]),
+            "parameter `gamma`: expected (3,4), the normalised axes of x (2,3,4), found fp16(4)"
+        );
+    }
+}

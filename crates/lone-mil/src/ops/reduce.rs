@@ -65,3 +65,24 @@ fn reduce<'v>(e: &Eval<'_, 'v>, f: Reduction, of_ints: fn(&[i64]) -> i64) -> Res
 fn squares(row: &[i64]) -> i64 {
     row.iter().fold(0i64, |sum, x| sum.wrapping_add(x.wrapping_mul(*x)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::{f16, infer, ints};
+
+    #[test]
+    fn reduced_axes_go_or_stay_as_one() {
+        let sum = |axes: &[i32], keep: bool| {
+            infer(
+                "reduce_sum",
+                &[("x", f16(&[2, 3, 4]))],
+                &[("axes", ints(axes)), ("keep_dims", keep.into())],
+            )
+        };
+        assert_eq!(sum(&[1], true), "fp16(2,1,4)");
+        assert_eq!(sum(&[-1, 0], false), "fp16(3)");
+        assert_eq!(sum(&[0, 1, 2], false), "fp16()");
+        assert_eq!(sum(&[3], false), "parameter `axes`: expected an axis of 3, found 3");
+        assert_eq!(infer("reduce_sum", &[("x", f16(&[2, 3]))], &[]), "fp16()");
+    }
+}

@@ -248,3 +248,101 @@ fn eval_update<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
         Tensor::ints(ty, replaced(e.ints("x"), &at, e.ints("update")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::rules::{f16, infer, ints};
+    use super::*;
+    use crate::{DType, Literal};
+
+    #[test]
+    fn regions_have_the_extents_of_their_bounds() {
+        let slice = |begin: &[i32], end: &[i32]| {
+            infer("slice_by_index", &[("x", f16(&[2, 10]))], &[("begin", ints(begin)), ("end", ints(end))])
+        };
+        let by_size = |begin: &[i32], size: &[i32]| {
+            infer("slice_by_size", &[("x", f16(&[2, 10]))], &[("begin", ints(begin)), ("size", ints(size))])
+        };
+        let cases = [
+            (slice(&[0, 2], &[2, -1]), "fp16(2,7)"),
+            (
+                slice(&[0, 5], &[2, 5]),
+                "parameter `end`: expected bounds that take something of x (2,10), found [0, 5] to [2, 5], which leaves (2,0)",
+            ),
+            (slice(&[0], &[2, 5]), "parameter `begin`: expected 2 values, found 1"),
+            (by_size(&[0, 3], &[2, -1]), "fp16(2,7)"),
+            (
+                by_size(&[0, 3], &[2, 8]),
+                "parameter `size`: expected at most 7 on axis 1 of x (2,10), found 8",
+            ),
+            (by_size(&[0, 10], &[2, 1]), "parameter `begin`: expected an axis of 10, found 10"),
+        ];
+        for (found, expected) in cases {
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_computed_begin_leaves_the_size_to_be_given() {
+        let begin = TensorType::new(DType::I32, [2]);
+        let slice = |size: &[i32]| {
+            infer("slice_by_size", &[("x", f16(&[2, 10])), ("begin", begin.clone())], &[("size", ints(size))])
+        };
+        assert_eq!(slice(&[1, 4]), "fp16(1,4)");
+        assert_eq!(slice(&[1, -1]), "parameter `size`: expected at most 10 on axis 1 of x (2,10), found -1");
+    }
+
+    #[test]
+    fn an_update_must_fit_its_region() {
+        let update = |update: &[usize]| {
+            let bounds = [("begin", ints(&[0, 4])), ("end", ints(&[2, 6]))];
+            infer("slice_update", &[("x", f16(&[2, 10])), ("update", f16(update))], &bounds)
+        };
+        assert_eq!(update(&[2, 2]), "fp16(2,10)");
+        assert_eq!(
+            update(&[2, 3]),
+            "parameter `update`: expected (2,2), the region of x (2,10), found fp16(2,3)"
+        );
+        let stride = [("begin", ints(&[0])), ("end", ints(&[2])), ("stride", ints(&[0]))];
+        assert_eq!(
+            infer("slice_by_index", &[("x", f16(&[4]))], &stride),
+            "parameter `stride`: expected no 0, found [0]"
+        );
+        let squeeze =
+            [("begin", ints(&[-5])), ("end", ints(&[0])), ("squeeze_mask", Literal::bools(&[true]).into())];
+        let found = infer("slice_by_index", &[("x", f16(&[4]))], &squeeze);
+        assert_eq!(found, "parameter `begin`: expected an axis of 4, found -5");
+    }
+
+    /// Python's slice, spelled out: walk from a bound to the other while inside.
+    fn walk(extent: i64, begin: Option<i64>, end: Option<i64>, step: i64) -> Vec<i64> {
+        let clamp = |bound: i64, low: i64, high: i64| {
+            (if bound < 0 { bound + extent } else { bound }).clamp(low, high)
+        };
+        let (low, high) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
+        let mut at = begin.map_or(if step > 0 { 0 } else { extent - 1 }, |b| clamp(b, low, high));
+        let stop = end.map_or(if step > 0 { extent } else { -1 }, |e| clamp(e, low, high));
+        let mut out = Vec::new();
+        while (step > 0 && at < stop) || (step < 0 && at > stop) {
+            out.push(at);
+            at += step;
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_takes_what_python_takes(
+            extent in 1usize..9,
+            begin in prop::option::of(-12i64..12),
+            end in prop::option::of(-12i64..12),
+            step in prop_oneof![-4i64..0, 1i64..5],
+        ) {
+            let range = Range::python(extent, begin, end, step);
+            let taken: Vec<i64> = (0..range.len as i64).map(|i| range.start as i64 + i * range.step).collect();
+            prop_assert_eq!(taken, walk(extent as i64, begin, end, step));
+        }
+    }
+}
