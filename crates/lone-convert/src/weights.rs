@@ -42,6 +42,10 @@ pub(crate) struct Weight {
 }
 
 impl Weight {
+    pub(crate) fn new(name: String, ty: TensorType, blob: BlobRef) -> Self {
+        Weight { name, ty, blob }
+    }
+
     /// The weight as a value of the function that `b` builds.
     pub(crate) fn value(&self, b: &mut FunctionBuilder) -> Result<ValueId, BuildError> {
         b.weight(&self.name, self.ty.clone(), self.blob)
@@ -132,7 +136,7 @@ impl<'c> PackageWeights<'c> {
         let blob = blob.expect("a mapped tensor has fewer bytes than the address space");
         let name = format!("{}{suffix}", value_name(source.tensor.name()));
         self.sources.push(source);
-        Weight { name, ty: TensorType::f16(shape), blob }
+        Weight::new(name, TensorType::f16(shape), blob)
     }
 }
 

@@ -155,7 +155,7 @@ impl Heads {
 }
 
 /// softmax(q·keys + mask)·values: q (1,G,H/G·S,d), keys and values (1,G,T+S,d), mask (1,1,S,T+S), to (1,H,S,d).
-fn attend(
+pub(crate) fn attend(
     b: &mut FunctionBuilder,
     heads: Heads,
     q: ValueId,

@@ -32,3 +32,27 @@ fn one_plus_exp_of_minus(b: &mut FunctionBuilder, x: ValueId) -> Built {
     let one = b.scalar_f16(1.0)?;
     b.add(exp, one)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::trial::Trial;
+
+    #[test]
+    fn gates_keep_their_values_to_the_ends_of_fp16() {
+        let x = [-60_000.0, -20.0, -2.0, 0.0, 0.5, 11.0, 60_000.0];
+        let inputs = [([1, 7, 1, 1], &x[..])];
+        let silu = Trial::default().run(&inputs, |b, x| silu(b, x[0], Precision::Rules));
+        let sigmoid = Trial::default().run(&inputs, |b, x| sigmoid(b, x[0], Precision::Rules));
+        for (i, x) in x.into_iter().enumerate() {
+            let share = 1.0 / (1.0 + f64::from(-x).exp());
+            assert!((f64::from(sigmoid[i]) - share).abs() <= 5e-4, "sigmoid({x}) = {}", sigmoid[i]);
+            let product = f64::from(x) * share;
+            assert!(
+                (f64::from(silu[i]) - product).abs() <= 1e-3 * product.abs().max(1.0),
+                "silu({x}) = {}",
+                silu[i]
+            );
+        }
+    }
+}

@@ -13,6 +13,8 @@ pub(crate) mod norm;
 pub(crate) mod rotary;
 pub(crate) mod segments;
 pub(crate) mod short_conv;
+#[cfg(test)]
+pub(crate) mod trial;
 
 use lone_mil::{BuildError, ValueId};
 

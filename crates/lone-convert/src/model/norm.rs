@@ -75,3 +75,61 @@ impl RmsNorm {
         b.mul(y, inverse)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::trial::Trial;
+
+    const CHANNELS: usize = 64;
+    const EPS: f32 = 1e-5;
+
+    /// The norm of `x` by the graph, with all weights 1.
+    fn normed(x: &[f32], precision: Precision) -> Vec<f32> {
+        let mut trial = Trial::default();
+        let weight = trial.weight("w", [1, CHANNELS, 1, 1], &[1.0; CHANNELS]);
+        let norm = RmsNorm { weight, axis: 1, eps: EPS, precision };
+        trial.run(&[([1, CHANNELS, 1, 1], x)], |b, inputs| norm.apply(b, inputs[0]))
+    }
+
+    fn exact(x: &[f32]) -> Vec<f64> {
+        let mean = x.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / x.len() as f64;
+        x.iter().map(|&x| f64::from(x) / (mean + f64::from(EPS)).sqrt()).collect()
+    }
+
+    /// Values of size `scale`, with one that is `peak` times as large.
+    fn values(scale: f32, peak: f32) -> Vec<f32> {
+        let value = |i: usize| scale * (0.2 + (i * 37 % CHANNELS) as f32 / CHANNELS as f32);
+        let mut x: Vec<f32> = (0..CHANNELS).map(value).collect();
+        x[5] *= -peak;
+        x.iter().map(|&x| half::f16::from_f32(x).to_f32()).collect()
+    }
+
+    #[test]
+    fn large_small_and_uneven_values_keep_three_digits() {
+        for (scale, peak) in
+            [(1.0, 1.0), (4000.0, 1.0), (1e-3, 1.0), (1.0, 9600.0), (3.0, 300.0), (50_000.0, 1.0)]
+        {
+            let x = values(scale, peak);
+            let largest = exact(&x).iter().fold(0f64, |largest, x| largest.max(x.abs()));
+            for (found, expected) in normed(&x, Precision::Rules).into_iter().zip(exact(&x)) {
+                let error = (f64::from(found) - expected).abs();
+                // A value 9600 times smaller than the largest is near the end of what fp16 resolves.
+                let allowed = 1.5e-3 * expected.abs() + 1e-4 * largest;
+                assert!(error <= allowed, "{scale}, {peak}: {found} for {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_stay_zeros() {
+        assert_eq!(normed(&[0.0; CHANNELS], Precision::Rules), [0.0; CHANNELS]);
+    }
+
+    #[test]
+    fn the_naive_norm_overflows_where_the_rules_do_not() {
+        let x = values(4000.0, 1.0);
+        assert!(normed(&x, Precision::Naive).iter().all(|&x| x == 0.0));
+        assert!(normed(&x, Precision::Rules).iter().all(|&x| x != 0.0));
+    }
+}
