@@ -225,3 +225,97 @@ fn slide_window(window: &mut [f16], new: &[f16], kept: usize, accepted: usize) {
         to.copy_from_slice(&from[accepted..accepted + kept]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RING: usize = 5;
+
+    /// A ring of keys in two segments, G = 2 and d = 1, each row holding its position.
+    fn ring() -> Caches {
+        let kind = CacheKind::Key { rows: Rows::Ring(RING), kv_heads: 2, head_dim: 1 };
+        let segments = vec![Span { start: 0, count: 3 }, Span { start: 3, count: 2 }];
+        let caches = vec![CacheShape { cache: Cache { layer: 0, kind }, segments }];
+        Caches::new(CacheLayout { ctx: 100, caches }.into()).unwrap()
+    }
+
+    fn positions(start: usize, count: usize) -> Vec<f16> {
+        [0, 1]
+            .iter()
+            .flat_map(|_| start..start + count)
+            .map(|position| f16::from_f64(position as f64))
+            .collect()
+    }
+
+    fn row(caches: &Caches, row: usize) -> [usize; 2] {
+        let (segment, at, rows) = if row < 3 { (0, row, 3) } else { (1, row - 3, 2) };
+        [0, 1].map(|head| caches.segment(0, segment)[head * rows + at].to_f32() as usize)
+    }
+
+    #[derive(Debug, Clone)]
+    enum Move {
+        Accept { of: usize, accepted: usize },
+        Rewind(usize),
+        Reset,
+    }
+
+    fn moves() -> impl Strategy<Value = Move> {
+        prop_oneof![
+            4 => (1usize..12, 0usize..12)
+                .prop_map(|(of, accepted)| Move::Accept { of, accepted: accepted.min(of) }),
+            2 => (0usize..4).prop_map(Move::Rewind),
+            1 => Just(Move::Reset),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_ring_goes_back_just_as_far_as_its_rows_are_there(moves in prop::collection::vec(moves(), 1..12)) {
+            let mut caches = ring();
+            let mut held = [None; RING];
+            let mut position = 0;
+            for step in moves {
+                match step {
+                    Move::Accept { of, accepted } => {
+                        caches.accept(0, position, &positions(position, of), accepted);
+                        (position..position + accepted).for_each(|position| held[position % RING] = Some(position));
+                        position += accepted;
+                    }
+                    Move::Rewind(back) => {
+                        let target = position.saturating_sub(back);
+                        let needed = (target + 1).saturating_sub(RING)..target;
+                        let is_there = needed.clone().all(|position| held[position % RING] == Some(position));
+                        prop_assert_eq!(caches.can_rewind_rows_to(target), is_there, "to {}", target);
+                        if is_there {
+                            position = target;
+                        }
+                    }
+                    Move::Reset => {
+                        caches.reset();
+                        position = 0;
+                    }
+                }
+                for seen in position.saturating_sub(RING - 1)..position {
+                    prop_assert_eq!(row(&caches, seen % RING), [seen; 2]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn saved_caches_come_back_as_they_were_and_lend_their_memory() {
+        let mut caches = ring();
+        caches.accept(0, 0, &positions(0, 7), 7);
+        let saved = caches.save(None);
+        let before = caches.clone();
+        caches.accept(0, 7, &positions(7, 4), 4);
+        assert!(!caches.can_rewind_rows_to(7));
+        let later = caches.save(Some(saved.clone()));
+        caches.restore(&saved);
+        assert!(caches.can_rewind_rows_to(7));
+        assert_eq!(row(&caches, 2), row(&before, 2));
+        assert_ne!(later.0[0].segments[0][..], saved.0[0].segments[0][..]);
+    }
+}

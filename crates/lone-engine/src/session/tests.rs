@@ -102,6 +102,19 @@ fn going_back_ends_at_a_snapshot_and_the_session_goes_on_from_there() {
 }
 
 #[test]
+fn a_history_that_was_changed_is_never_gone_back_to() {
+    let spec = Spec::default();
+    let (mut runtime, mut session) = start(&spec);
+    session.set_prompt(&mut runtime, &tokens(10)).unwrap();
+    session.extend(&mut runtime, &[1, 2, 3, 4]).unwrap();
+    session.end_turn();
+    assert_eq!(session.rewind(10), 10);
+    session.extend(&mut runtime, &[5, 6, 7, 8, 9]).unwrap();
+    assert_eq!(session.rewind(14), 10, "the snapshot at 14 was of other tokens");
+    extend_and_check(&spec, &mut runtime, &mut session, &[9, 9]);
+}
+
+#[test]
 fn a_new_prompt_runs_only_what_is_new() {
     let spec = Spec { contexts: vec![300], ..Spec::default() };
     let (mut runtime, mut session) = start(&spec);
@@ -210,9 +223,9 @@ enum Move {
 fn moves() -> impl Strategy<Value = Move> {
     let some = |most: usize| prop::collection::vec(0..VOCAB as u32, 1..=most);
     prop_oneof![
-        some(20).prop_map(Move::Extend),
+        some(40).prop_map(Move::Extend),
         (some(8), 0usize..=8).prop_map(|(tokens, accepted)| Move::Pass(tokens, accepted)),
-        (0usize..60).prop_map(Move::Rewind),
+        (0usize..150).prop_map(Move::Rewind),
         (0usize..60, some(9)).prop_map(|(kept, tokens)| Move::Prompt(kept, tokens)),
         Just(Move::EndTurn),
     ]
@@ -223,12 +236,12 @@ proptest! {
 
     #[test]
     fn whatever_is_done_to_a_session_its_logits_are_those_of_its_tokens(
-        moves in prop::collection::vec(moves(), 1..20),
+        moves in prop::collection::vec(moves(), 1..24),
         ring: bool,
         window in 1usize..9,
         segment_rows in prop_oneof![Just(7usize), Just(1000)],
     ) {
-        let spec = Spec { contexts: vec![60], window, ring, segment_rows, ..Spec::default() };
+        let spec = Spec { contexts: vec![150], window, ring, segment_rows, ..Spec::default() };
         let (mut runtime, mut session) = start(&spec);
         for step in moves {
             match step {
@@ -245,7 +258,7 @@ proptest! {
                     prop_assert!(reached <= most && reached == session.position());
                 }
                 Move::Prompt(kept, tokens) => {
-                    let kept = kept.min(session.position()).min(50);
+                    let kept = kept.min(session.position()).min(140);
                     let prompt = [&session.tokens()[..kept], &tokens].concat();
                     session.set_prompt(&mut runtime, &prompt).unwrap();
                     prop_assert_eq!(session.tokens(), &prompt[..]);
