@@ -1,6 +1,6 @@
 //! What a token is drawn from: the tokens that are left after all filters, and how likely each is.
 
-use super::largest::{Ranked, largest};
+use super::largest::{LANES, Ranked, largest};
 use crate::{RunError, Sampling};
 
 /// How many of the likeliest are looked at first when only their sum says how many are needed.
@@ -143,11 +143,15 @@ fn sum(weights: &[f32]) -> f64 {
 }
 
 fn checked_max(logits: &[f32]) -> Result<f32, RunError> {
-    let (mut max, mut has_nan) = (f32::NEG_INFINITY, false);
-    for &logit in logits {
-        has_nan |= logit.is_nan();
-        max = if logit > max { logit } else { max };
+    // Lanes of their own, so that the compiler may keep them in one register.
+    let (mut lanes, mut has_nan) = ([f32::NEG_INFINITY; LANES], false);
+    for block in logits.chunks(LANES) {
+        for (lane, &logit) in lanes.iter_mut().zip(block) {
+            has_nan |= logit.is_nan();
+            *lane = if logit > *lane { logit } else { *lane };
+        }
     }
+    let max = lanes.into_iter().fold(f32::NEG_INFINITY, f32::max);
     let unusable = |found| Err(RunError::Logits { found });
     match max {
         _ if has_nan => unusable("NaN"),

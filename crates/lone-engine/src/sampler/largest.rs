@@ -2,6 +2,9 @@
 
 use std::cmp::Ordering;
 
+/// Values looked at together, before any of them is looked at alone.
+pub(super) const LANES: usize = 16;
+
 /// A value and where it stood.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ranked {
@@ -19,14 +22,19 @@ pub(crate) fn largest(values: &[f32], count: usize, largest: &mut Vec<Ranked>) {
     // Candidates gather until there are twice as many as wanted; then the worse half goes, and the worst that stays is
     // what later values must exceed. An equal later value loses by its index.
     let mut threshold = f32::NEG_INFINITY;
-    for (id, &value) in values.iter().enumerate() {
-        if value > threshold {
-            largest.push(Ranked { value, id: id as u32 });
-            if largest.len() == 2 * count {
-                largest.select_nth_unstable_by(count - 1, by_rank);
-                largest.truncate(count);
-                threshold = largest[count - 1].value;
+    for (block, values) in values.chunks(LANES).enumerate() {
+        if !values.iter().fold(false, |any, &value| any | (value > threshold)) {
+            continue;
+        }
+        for (lane, &value) in values.iter().enumerate() {
+            if value > threshold {
+                largest.push(Ranked { value, id: (block * LANES + lane) as u32 });
             }
+        }
+        if largest.len() >= 2 * count {
+            largest.select_nth_unstable_by(count - 1, by_rank);
+            largest.truncate(count);
+            threshold = largest[count - 1].value;
         }
     }
     largest.sort_unstable_by(by_rank);
