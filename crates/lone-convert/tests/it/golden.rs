@@ -1,13 +1,14 @@
 //! Bundles, run by the reference interpreter, against what transformers says of the checkpoints.
 
 use lone_bundle::Role;
-use lone_convert::ConvertOptions;
+use lone_convert::{ConvertOptions, Note};
 use lone_engine::{LoadOptions, Runtime, SessionOptions};
 use lone_lfm::{Checkpoint, Reference};
 use lone_mil::Interpreter;
 
 use crate::support::{
-    Converted, MODELS, all_functions, convert_checkpoint, converted, model_dir, wide_models, write_fake,
+    Converted, MODELS, all_functions, convert_checkpoint, converted, model_dir, overwrite, wide_models,
+    write_fake,
 };
 
 /// The least cosine between a bundle's logits and those of the checkpoint in f32.
@@ -148,4 +149,20 @@ fn split_and_scaled_reductions_sum_to_what_the_whole_ones_do() {
         let similarity = least_cosine(&found, &expected);
         assert!(similarity >= MIN_COSINE, "{}: cosine {similarity}", checkpoint.config().hidden_size);
     }
+}
+
+#[test]
+fn a_weight_that_scaling_would_overflow_stays_as_it_is_with_a_note() {
+    let [model, _] = wide_models();
+    let dir = write_fake(model);
+    let tensor = "model.layers.0.conv.out_proj.weight";
+    overwrite(dir.path(), tensor, &[4094.0, -4112.0]);
+    let checkpoint = Checkpoint::open(dir.path()).unwrap();
+    let bundle =
+        convert_checkpoint(&checkpoint, &ConvertOptions { ctx: 8, prefill: 4, ..ConvertOptions::default() });
+    assert_eq!(bundle.notes, [Note::Unscaled { tensor: tensor.into() }, Note::NoTokenizer]);
+    let tokens = [5, 280, 17];
+    let found = logits(&bundle, Role::Decode, &tokens);
+    let similarity = least_cosine(&found, &reference_logits(&checkpoint, &tokens));
+    assert!(similarity >= MIN_COSINE, "cosine {similarity}");
 }

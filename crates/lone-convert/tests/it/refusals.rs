@@ -5,30 +5,8 @@ use std::path::Path;
 
 use lone_convert::{ConvertError, ConvertOptions, Phase, Progress, convert};
 use lone_lfm::Checkpoint;
-use tempfile::TempDir;
 
-use crate::support::{convert_model, model_dir};
-
-/// A copy of a model with some of the elements of a tensor overwritten, all of them bf16.
-fn damaged(model: &str, tensor: &str, elements: &[f32]) -> TempDir {
-    let copy = tempfile::tempdir().unwrap();
-    for file in fs::read_dir(model_dir(model)).unwrap() {
-        let path = file.unwrap().path();
-        fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
-    }
-    let path = copy.path().join("model.safetensors");
-    let mut bytes = fs::read(&path).unwrap();
-    let start = {
-        let (header_bytes, metadata) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
-        8 + header_bytes + metadata.info(tensor).unwrap().data_offsets.0
-    };
-    for (i, &element) in elements.iter().enumerate() {
-        let at = start + 2 * i;
-        bytes[at..at + 2].copy_from_slice(&half::bf16::from_f32(element).to_le_bytes());
-    }
-    fs::write(path, bytes).unwrap();
-    copy
-}
+use crate::support::{convert_model, copy_of, model_dir, overwrite};
 
 /// What converting `checkpoint` says, after making sure that it left nothing.
 fn refusal(checkpoint: &Path, options: &ConvertOptions) -> String {
@@ -47,7 +25,8 @@ fn assert_empty(dir: &Path) {
 #[test]
 fn weights_that_are_not_finite_or_too_large_are_named_and_counted() {
     let tensor = "model.layers.2.feed_forward.w1.weight";
-    let copy = damaged("tiny-lfm2", tensor, &[f32::NAN, 1.0, f32::INFINITY, -1e5, 65_536.0, 65_280.0]);
+    let copy = copy_of("tiny-lfm2");
+    overwrite(copy.path(), tensor, &[f32::NAN, 1.0, f32::INFINITY, -1e5, 65_536.0, 65_280.0]);
     let message = refusal(copy.path(), &ConvertOptions::default());
     assert!(message.starts_with(&format!("tensor `{tensor}` in ")), "{message}");
     assert!(message.contains("2 elements that are not finite and 2 beyond ±65504"), "{message}");

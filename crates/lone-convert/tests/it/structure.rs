@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{MODELS, all_functions, convert_model, converted};
+use crate::support::{MODELS, all_functions, converted};
 use lone_bundle::{Binding, Bundle, CacheKind, GraphKind, Role};
 use lone_convert::{ConvertOptions, Note};
 use lone_mil::package::Package;
@@ -149,10 +149,7 @@ fn a_bundle_with_drafts_is_little_more_than_the_checkpoint_and_its_embeddings() 
 
 #[test]
 fn what_deserves_a_word_is_told() {
-    let notes = |model, options: &ConvertOptions| {
-        let dir = tempfile::tempdir().unwrap();
-        convert_model(model, &dir.path().join("b"), options).unwrap().notes
-    };
+    let notes = |model, options: &ConvertOptions| converted(model, options).notes;
     assert_eq!(notes("tiny-lfm3", &ConvertOptions::default()), []);
     assert_eq!(notes("micro/lfm3-window8", &ConvertOptions::default()), [Note::NoTokenizer]);
     let long = ConvertOptions { ctx: 5000, ..ConvertOptions::default() };

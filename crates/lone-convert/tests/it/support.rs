@@ -1,9 +1,10 @@
 //! Bundles of the repository's models, in directories that go away.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use lone_bundle::Bundle;
-use lone_convert::{Conversion, ConvertError, ConvertOptions, convert};
+use lone_convert::{Conversion, ConvertError, ConvertOptions, Note, convert};
 use lone_lfm::Checkpoint;
 use tempfile::TempDir;
 use xtask::fake_checkpoint::{self, Model, Options, Preset};
@@ -22,6 +23,7 @@ pub(crate) const MODELS: [&str; 6] = [
 pub(crate) struct Converted {
     parent: TempDir,
     pub(crate) content: Bundle,
+    pub(crate) notes: Vec<Note>,
 }
 
 impl Converted {
@@ -58,8 +60,9 @@ pub(crate) fn converted(model: &str, options: &ConvertOptions) -> Converted {
 
 pub(crate) fn convert_checkpoint(checkpoint: &Checkpoint, options: &ConvertOptions) -> Converted {
     let parent = tempfile::tempdir().unwrap();
-    let content = convert(checkpoint, &parent.path().join("bundle"), options, &mut ()).unwrap().bundle;
-    Converted { parent, content }
+    let Conversion { bundle, notes } =
+        convert(checkpoint, &parent.path().join("bundle"), options, &mut ()).unwrap();
+    Converted { parent, content: bundle, notes }
 }
 
 /// Small models with reductions wide enough for every rule.
@@ -78,4 +81,26 @@ pub(crate) fn write_fake(model: Model) -> TempDir {
     let options = Options { tokenizer: false, ..Options::new(model) };
     fake_checkpoint::write(dir.path(), &options).unwrap();
     dir
+}
+
+/// A copy of a model's directory.
+pub(crate) fn copy_of(model: &str) -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for file in fs::read_dir(model_dir(model)).unwrap() {
+        let path = file.unwrap().path();
+        fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+    }
+    copy
+}
+
+/// Puts `elements` in place of the first ones of a tensor of the model in `dir`, which is one file of bf16.
+pub(crate) fn overwrite(dir: &Path, tensor: &str, elements: &[f32]) {
+    let path = dir.join("model.safetensors");
+    let mut bytes = fs::read(&path).unwrap();
+    let (header_bytes, metadata) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+    let start = 8 + header_bytes + metadata.info(tensor).unwrap().data_offsets.0;
+    for (slot, &element) in bytes[start..].as_chunks_mut::<2>().0.iter_mut().zip(elements) {
+        *slot = half::bf16::from_f32(element).to_le_bytes();
+    }
+    fs::write(path, bytes).unwrap();
 }
