@@ -145,14 +145,25 @@ fn port(function: &Function, id: ValueId) -> Result<Port, BackendError> {
 }
 
 fn step(function: &Function, op: &Op) -> Result<Step, BackendError> {
-    if op.spec.eval.is_none() {
+    let unsupported = |what: String| {
         let place = format!("function `{}`, `{}`", function.name, op.name);
-        return Err(BackendError::Unsupported { place, what: op.spec.name.to_owned() });
+        Err(BackendError::Unsupported { place, what })
+    };
+    if !op.spec.can_run() {
+        return unsupported(op.spec.name.to_owned());
     }
     let call = Call::new(op.spec, function, &op.args).map_err(|error| BackendError::Package(error.into()))?;
-    let results = op.outputs.iter().map(|&id| function.value(id).ty.tensor().clone()).collect();
-    Ok(Step { call, results, dead: Vec::new() })
+    let results: Vec<_> = op.outputs.iter().map(|&id| function.value(id).ty.tensor().clone()).collect();
+    // What a `const` may hold, but no operation takes.
+    let strange = |ty: &TensorType| matches!(ty.dtype, DType::F64 | DType::BF16 | DType::U64);
+    match results.iter().find(|ty| strange(ty) || ty.shape.elements() > MAX_ELEMENTS) {
+        Some(ty) => unsupported(ty.to_string()),
+        None => Ok(Step { call, results, dead: Vec::new() }),
+    }
 }
+
+/// Larger tensors are refused at load, before memory is asked for that is not there.
+const MAX_ELEMENTS: usize = 1 << 31;
 
 impl Model for Interpreted {
     fn signature(&self, function: &str) -> Result<&Signature, BackendError> {
@@ -259,140 +270,4 @@ fn write(tensor: &Tensor<'_>, output: &mut TensorMut<'_>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use half::f16;
-
-    use super::*;
-    use crate::{BlobFile, BlobWriter, FunctionBuilder, Program};
-
-    fn halves(values: &[f32]) -> Vec<f16> {
-        values.iter().copied().map(f16::from_f32).collect()
-    }
-
-    fn package(function: Function, weights: &[(DType, usize, &[u8])]) -> Package {
-        let mut writer = BlobWriter::new(Vec::new(), weights.len() as u32).unwrap();
-        for &(dtype, elements, data) in weights {
-            writer.put(dtype, elements, data).unwrap();
-        }
-        let blobs = BlobFile::from_bytes("weight.bin", &writer.finish().unwrap()).unwrap();
-        let program = Program { default_function: function.name.clone(), functions: vec![function] };
-        Package { program, blobs, metadata: Default::default() }
-    }
-
-    /// `h = x + x; y = h * h` for two halves.
-    fn sample() -> Package {
-        let mut b = FunctionBuilder::new("f");
-        let x = b.input("x", TensorType::f16([2])).unwrap();
-        let h = b.add(x, x).and_then(|h| b.name(h, "h")).unwrap();
-        let y = b.mul(h, h).and_then(|y| b.name(y, "y")).unwrap();
-        b.output(y).unwrap();
-        package(b.finish().unwrap(), &[])
-    }
-
-    fn keep(function: &str, value: &str) -> LoadOptions {
-        let keep = Keep { function: function.into(), value: value.into() };
-        LoadOptions { functions: Vec::new(), keep: vec![keep] }
-    }
-
-    #[test]
-    fn every_result_is_rounded_not_only_the_last() {
-        let mut b = FunctionBuilder::new("f");
-        let x = b.input("x", TensorType::f16([1])).unwrap();
-        let c = b.input("c", TensorType::f16([1])).unwrap();
-        let square = b.mul(x, x).unwrap();
-        let rest = b.sub(square, c).unwrap();
-        b.output(rest).unwrap();
-        let package = package(b.finish().unwrap(), &[]);
-        let mut model = Interpreter::<Reference>::new().prepare(package, &LoadOptions::default()).unwrap();
-        // (1 + 2^-10)^2 is 1 + 2^-9 + 2^-20, whose last bit a half has no room for.
-        let (x, c, mut rest) = (halves(&[1.000_976_6]), halves(&[1.001_953_1]), halves(&[7.0]));
-        let inputs = [TensorRef::F16(&x), TensorRef::F16(&c)];
-        model.run("f", &inputs, &mut [TensorMut::F16(&mut rest)]).unwrap();
-        assert_eq!(rest, halves(&[0.0]));
-    }
-
-    #[test]
-    fn kept_values_become_outputs() {
-        let mut model = Interpreter::<Reference>::new().prepare(sample(), &keep("f", "h")).unwrap();
-        assert_eq!(model.signature("f").unwrap().outputs[1].name, "h");
-        let (mut y, mut h) = (halves(&[0.0; 2]), halves(&[0.0; 2]));
-        let x = halves(&[1.0, 2.0]);
-        model.run("f", &[TensorRef::F16(&x)], &mut [TensorMut::F16(&mut y), TensorMut::F16(&mut h)]).unwrap();
-        assert_eq!((y, h), (halves(&[4.0, 16.0]), halves(&[2.0, 4.0])));
-    }
-
-    #[test]
-    fn what_is_not_there_is_named() {
-        let refusal = |options: &LoadOptions| {
-            Interpreter::<Reference>::new().prepare(sample(), options).err().unwrap().to_string()
-        };
-        assert_eq!(refusal(&keep("f", "z")), "function `f` has no value `z`");
-        assert_eq!(refusal(&keep("g", "y")), "no function `g`; there are: f");
-        let options = LoadOptions { functions: vec!["g".into()], keep: Vec::new() };
-        assert_eq!(refusal(&options), "no function `g`; there are: f");
-    }
-
-    #[test]
-    fn states_are_refused_at_load() {
-        let mut b = FunctionBuilder::new("f");
-        let state = b.state("s", TensorType::f16([2])).unwrap();
-        let read = b.op("read_state", &[("input", state.into())]).unwrap();
-        b.output(read[0]).unwrap();
-        let package = package(b.finish().unwrap(), &[]);
-        let refused = Interpreter::<Reference>::new().prepare(package, &LoadOptions::default());
-        let message = refused.err().unwrap().to_string();
-        assert_eq!(message, "function `f`, `s`: state<fp16(2)> as an input or output is not supported");
-    }
-
-    #[test]
-    fn numbers_behave_as_the_numerics_say() {
-        /// Whose dot products are all 7, and whose width slices vanish.
-        struct Odd;
-        impl Numerics for Odd {
-            fn name(&self) -> &'static str {
-                "odd"
-            }
-            fn dot(&self, _: &[f32], _: &[f32], _: f32) -> f32 {
-                7.0
-            }
-            fn width_slice(&self, values: &mut [f32]) {
-                values.fill(0.0);
-            }
-        }
-        let mut b = FunctionBuilder::new("f");
-        let x = b.input("x", TensorType::f16([2, 2])).unwrap();
-        let product = b.matmul(x, x, false, false).unwrap();
-        b.output(product).unwrap();
-        for start in [0, 1] {
-            let part = b.slice_axis(product, 1, start..start + 1).unwrap();
-            b.output(part).unwrap();
-        }
-        let package = package(b.finish().unwrap(), &[]);
-        let mut model = Interpreter::with(Odd).prepare(package, &LoadOptions::default()).unwrap();
-        let (mut product, mut first, mut second) = (halves(&[0.0; 4]), halves(&[1.0; 2]), halves(&[1.0; 2]));
-        let x = product.clone();
-        let mut outputs = [&mut product, &mut first, &mut second].map(|out| TensorMut::F16(out));
-        model.run("f", &[TensorRef::F16(&x)], &mut outputs).unwrap();
-        assert_eq!((product, first, second), (halves(&[7.0; 4]), halves(&[7.0; 2]), halves(&[0.0; 2])));
-    }
-
-    #[test]
-    fn an_index_beyond_the_table_fails_the_run_and_names_the_operation() {
-        let mut b = FunctionBuilder::new("f");
-        let table = b.input("table", TensorType::f16([3, 1])).unwrap();
-        let index = b.input("index", TensorType::new(DType::I32, [1])).unwrap();
-        let row = b.op("gather", &[("x", table.into()), ("indices", index.into())]).unwrap()[0];
-        b.output(row).unwrap();
-        let package = package(b.finish().unwrap(), &[]);
-        let mut model = Interpreter::<Reference>::new().prepare(package, &LoadOptions::default()).unwrap();
-        let (table, mut row) = (halves(&[1.0, 2.0, 3.0]), halves(&[0.0]));
-        let mut run = |index: i32| {
-            let inputs = [TensorRef::F16(&table), TensorRef::I32(&[index])];
-            model.run("f", &inputs, &mut [TensorMut::F16(&mut row)]).map_err(|error| error.to_string())
-        };
-        assert_eq!(run(2), Ok(()));
-        let message = run(3).unwrap_err();
-        assert!(message.ends_with("gather: parameter `indices`: expected 0 to 2, found 3"), "{message}");
-        assert!(run(-1).is_err());
-    }
-}
+mod tests;

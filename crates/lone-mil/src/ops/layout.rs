@@ -1,5 +1,6 @@
 //! Operations that rearrange axes and leave the values alone.
 
+use super::call::MAX_RANK;
 use super::eval::{Eval, Results};
 use super::param::{INTS, TENSOR};
 use super::{Call, OpError, OpSpec, Param, row};
@@ -79,6 +80,9 @@ fn infer_transpose(call: &Call) -> Result<Vec<TensorType>, OpError> {
 fn infer_expand_dims(call: &Call) -> Result<Vec<TensorType>, OpError> {
     let x = call.shape("x");
     let rank = x.len() + call.ints("axes")?.len();
+    if rank > MAX_RANK {
+        return Err(call.wrong("axes", format!("at most {MAX_RANK} axes with those of x {x}"), rank));
+    }
     let axes = call.axes("axes", rank)?;
     let mut dims = x.iter().copied();
     let dim = |axis| if axes.contains(&axis) { Some(1) } else { dims.next() };
