@@ -2,6 +2,7 @@
 //!
 //! Every one of them is made here, so that memory a device prefers can take the place of ordinary memory.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use half::f16;
@@ -10,7 +11,7 @@ use lone_mil::{TensorMut, TensorRef};
 use crate::RunError;
 
 /// A dense row-major fp16 tensor; its shape is its owner's business.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Buffer(Vec<f16>);
 
 impl Buffer {
@@ -30,6 +31,12 @@ impl Buffer {
 
     pub(crate) fn bytes(&self) -> u64 {
         2 * self.0.len() as u64
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} x fp16)", self.0.len())
     }
 }
 

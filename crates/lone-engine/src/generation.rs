@@ -122,8 +122,6 @@ impl Generation {
         let text = tokenizer.map(|tokenizer| Text { tokenizer, stream, stops });
         sampler.read_prompt(&prompt);
         let stats = Stats { reused_tokens: session.keep_prefix_of(&prompt), ..Stats::default() };
-        let token_ids = Vec::with_capacity(max_new_tokens.min(session.ctx() + 1 - prompt.len()));
-        let finish_reason = None;
         Ok(Generation {
             prompt,
             max_new_tokens,
@@ -131,9 +129,9 @@ impl Generation {
             logprobs,
             sampler,
             text,
-            token_ids,
+            token_ids: Vec::new(),
             stats,
-            finish_reason,
+            finish_reason: None,
         })
     }
 
@@ -161,7 +159,10 @@ impl Generation {
     /// the one it began with, untouched between steps.
     ///
     /// # Errors
-    /// [`EngineError::Run`]; the answer is then over.
+    /// [`EngineError::Run`]. What was there before stays; another step tries again.
+    ///
+    /// # Panics
+    /// If `session` has gone on to hold more than this prompt and answer.
     pub fn step(
         &mut self,
         runtime: &mut Runtime,
@@ -220,21 +221,21 @@ impl Generation {
         }
     }
 
-    /// Runs what is next and returns whether there are logits to choose from.
+    /// Runs what the session does not hold yet of prompt and answer, a pass of it, and returns whether that was all:
+    /// there are logits to choose from.
     fn pass(&mut self, runtime: &mut Runtime, session: &mut Session) -> Result<bool, EngineError> {
         let read = session.position();
-        if read < self.prompt.len() {
-            session.advance(runtime, &self.prompt[read..])?;
-            if session.position() < self.prompt.len() {
-                return Ok(false);
-            }
-        } else if let Some(last) = self.token_ids.last() {
-            session.advance(runtime, &[*last])?;
+        let rest = match read.checked_sub(self.prompt.len()) {
+            None => &self.prompt[read..],
+            Some(said) => &self.token_ids[said..],
+        };
+        if !rest.is_empty() {
+            session.advance(runtime, rest)?;
         }
-        if self.token_ids.is_empty() {
+        if self.token_ids.is_empty() && session.position() == self.prompt.len() {
             session.end_turn();
         }
-        Ok(true)
+        Ok(session.position() == self.prompt.len() + self.token_ids.len())
     }
 
     fn say(&mut self, token: u32, session: &mut Session, emit: &mut dyn FnMut(Event)) {

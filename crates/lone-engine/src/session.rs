@@ -66,7 +66,7 @@ impl Runtime {
         })?;
         Ok(Session {
             caches: Caches::new(layout.clone())?,
-            tokens: Vec::with_capacity(layout.ctx),
+            tokens: Vec::new(),
             logits: vec![0.0; self.bundle.model.vocab_size],
             has_logits: false,
             snapshots: Snapshots::with_limit(options.snapshots),

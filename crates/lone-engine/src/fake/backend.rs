@@ -1,6 +1,8 @@
 //! Runs the fake model's graphs on the buffers it is given, reading them by their bindings.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::f16;
 use lone_bundle::{Binding, Bundle, GraphFunction, GraphKind};
@@ -14,11 +16,18 @@ use super::{attend, convolve, graph_index, logit, norm, rotate, rounded};
 /// Runs the graphs of one bundle.
 pub(crate) struct FakeBackend {
     bundle: Bundle,
+    /// Makes the next run fail.
+    fail: Arc<AtomicBool>,
 }
 
 impl FakeBackend {
     pub(crate) fn new(bundle: Bundle) -> Self {
-        FakeBackend { bundle }
+        FakeBackend { bundle, fail: Arc::default() }
+    }
+
+    /// Set it to make the next run of any model fail.
+    pub(crate) fn failure(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.fail)
     }
 }
 
@@ -46,13 +55,15 @@ impl Backend for FakeBackend {
             let outputs = ports(&function.outputs).into_iter().chain(kept).collect();
             (function.clone(), Signature { inputs: ports(&function.inputs), outputs })
         });
-        Ok(Box::new(FakeModel { kind: graph.kind, functions: functions.collect() }))
+        let functions = functions.collect();
+        Ok(Box::new(FakeModel { kind: graph.kind, functions, fail: self.failure() }))
     }
 }
 
 struct FakeModel {
     kind: GraphKind,
     functions: Vec<(GraphFunction, Signature)>,
+    fail: Arc<AtomicBool>,
 }
 
 impl Model for FakeModel {
@@ -69,6 +80,9 @@ impl Model for FakeModel {
         outputs: &mut [TensorMut<'_>],
     ) -> Result<(), BackendError> {
         self.signature(function)?.check(function, inputs, outputs)?;
+        if self.fail.swap(false, Ordering::Relaxed) {
+            return Err(BackendError::Run { function: function.into(), what: "told to".into() });
+        }
         let (function, signature) = self.functions.iter().find(|(known, _)| known.name == function).unwrap();
         let pass = Pass { function, inputs };
         let results = match self.kind {

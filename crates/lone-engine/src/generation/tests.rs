@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::*;
-use crate::fake::{Spec, reference};
-use crate::{Counters, SessionOptions};
+use crate::fake::{FakeBackend, Spec, bundle, reference};
+use crate::{Counters, LoadOptions, SessionOptions};
 
 const PROMPT: [u32; 13] = [1, 6, 3, 0, 2, 9, 4, 4, 8, 10, 5, 3, 1];
 
@@ -134,6 +134,24 @@ fn interleaved_answers_are_what_they_are_alone() {
     for ((generation, _), prompt) in generations.iter().zip(&prompts) {
         assert_eq!(generation.token_ids(), likeliest(prompt, 9));
     }
+}
+
+#[test]
+fn a_pass_that_failed_changed_nothing_and_can_be_tried_again() {
+    let spec = Spec::default();
+    let directory = spec.write();
+    let backend = FakeBackend::new(bundle(&spec));
+    let mut runtime = Runtime::load(directory.path(), &backend, &LoadOptions::default()).unwrap();
+    let mut session = runtime.session(&SessionOptions::default()).unwrap();
+    let mut generation = Generation::begin(&runtime, &mut session, None, request(5)).unwrap();
+    while generation.finish_reason().is_none() {
+        backend.failure().store(true, Ordering::Relaxed);
+        let error = generation.step(&mut runtime, &mut session, &mut |_| panic!("nothing came of it"));
+        let message = error.unwrap_err().to_string();
+        assert!(message.starts_with("c0: ") && message.ends_with(" failed: told to"), "{message}");
+        generation.step(&mut runtime, &mut session, &mut |_| ()).unwrap();
+    }
+    assert_eq!(generation.token_ids(), likeliest(&PROMPT, 5));
 }
 
 #[test]
