@@ -42,7 +42,7 @@ pub fn convert(
     let embeddings = Source::whole(checkpoint.embed());
     let bytes = plan.weight_bytes() + 2 * embeddings.elements() as u64;
     let staging = target.stage()?;
-    space::check(staging.path(), bytes)?;
+    space::check(staging.path(), out, bytes)?;
     progress.begin(Phase::Write, bytes);
     let conversion = write(checkpoint, options, &survey, plan, &staging, progress)
         .and_then(|conversion| staging.commit().map(|()| conversion));
@@ -64,7 +64,7 @@ fn write(
     let config = checkpoint.config();
     let bundle = Bundle {
         schema: SCHEMA,
-        model: facts::model_facts(checkpoint, survey.parameters),
+        model: facts::model_facts(checkpoint, options.name.as_deref(), survey.parameters),
         ropes: plan.session.ropes,
         embeddings: Embeddings {
             file: EMBEDDINGS_FILE.into(),

@@ -3,11 +3,12 @@
 use lone_bundle::{LayerKind, ModelFacts, SamplingDefaults};
 use lone_lfm::{Checkpoint, Config};
 
-/// The facts of the model in `checkpoint`, which has `parameters` elements.
-pub(crate) fn model_facts(checkpoint: &Checkpoint, parameters: u64) -> ModelFacts {
+/// The facts of the model in `checkpoint`, which has `parameters` elements and is called `name` if not after its
+/// directory.
+pub(crate) fn model_facts(checkpoint: &Checkpoint, name: Option<&str>, parameters: u64) -> ModelFacts {
     let config = checkpoint.config();
     ModelFacts {
-        name: model_name(checkpoint),
+        name: name.map_or_else(|| directory_name(checkpoint), str::to_owned),
         model_type: config.arch.name().into(),
         hidden_size: config.hidden_size,
         ffn_size: config.ffn_size,
@@ -27,7 +28,7 @@ pub(crate) fn model_facts(checkpoint: &Checkpoint, parameters: u64) -> ModelFact
 }
 
 /// What the checkpoint's directory is called.
-fn model_name(checkpoint: &Checkpoint) -> String {
+fn directory_name(checkpoint: &Checkpoint) -> String {
     let dir = checkpoint.dir();
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()

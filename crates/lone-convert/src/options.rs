@@ -12,7 +12,7 @@ use crate::extents::{MAX_CHANNELS, MAX_EXTENT};
 /// The longest context, in tokens, that graphs are made for.
 const MAX_CTX: usize = 1 << 20;
 
-/// How to convert. Fields are called as the flags of `lone convert` are.
+/// How to convert. Fields are called as the flags of `lone convert` are, where there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvertOptions {
     /// Context length in tokens: rows of a full-attention cache.
@@ -33,6 +33,8 @@ pub struct ConvertOptions {
     pub ring: bool,
     /// Write graphs that keep their precision on the Neural Engine.
     pub precision_rules: bool,
+    /// What to call the model; its checkpoint's directory says it otherwise.
+    pub name: Option<String>,
     /// Replace a bundle that is already there.
     pub force: bool,
 }
@@ -49,6 +51,7 @@ impl Default for ConvertOptions {
             prefill_only: false,
             ring: true,
             precision_rules: true,
+            name: None,
             force: false,
         }
     }

@@ -7,12 +7,12 @@ use crate::ConvertError;
 /// What the small files of a bundle take at most: descriptions, a tokenizer.
 const SLACK_BYTES: u64 = 16 << 20;
 
-/// Refuses to begin what cannot be finished: `bytes` of weights in `dir`.
-pub(crate) fn check(dir: &Path, bytes: u64) -> Result<(), ConvertError> {
+/// Refuses to begin what cannot be finished: `bytes` of weights in `dir`, for a bundle at `out`.
+pub(crate) fn check(dir: &Path, out: &Path, bytes: u64) -> Result<(), ConvertError> {
     let needed_bytes = bytes + SLACK_BYTES;
     match free_bytes(dir) {
         Some(free) if free < needed_bytes => {
-            Err(ConvertError::NoSpace { dir: dir.into(), needed_bytes, free_bytes: Some(free) })
+            Err(ConvertError::NoSpace { dir: out.into(), needed_bytes, free_bytes: Some(free) })
         }
         _ => Ok(()),
     }

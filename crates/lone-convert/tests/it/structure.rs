@@ -53,6 +53,12 @@ fn the_bundle_opens_whole_and_its_hashes_hold() {
 }
 
 #[test]
+fn a_bundle_can_be_called_otherwise_than_the_directory() {
+    let options = ConvertOptions { name: Some("Window-8".into()), ..ConvertOptions::default() };
+    assert_eq!(converted("micro/lfm3-window8", &options).content.model.name, "Window-8");
+}
+
+#[test]
 fn a_chunk_is_given_what_it_uses_and_nothing_else() {
     let bundle = converted("tiny-lfm3", &ConvertOptions { layers_per_model: 2, ..ConvertOptions::default() });
     let inputs: Vec<Vec<&str>> = (bundle.content.chunks())
