@@ -1,6 +1,11 @@
 //! What was typed. What it resolves to is decided by each command, in one place, before any work starts.
 
+mod conversion;
+mod convert;
 mod inspect;
+mod number;
+mod run;
+mod sampling;
 mod shells;
 #[cfg(test)]
 mod tests;
@@ -9,7 +14,11 @@ use clap::{Parser, Subcommand};
 
 use crate::environment::VARIABLES;
 
+pub(crate) use conversion::{ConversionArgs, Precision};
+pub(crate) use convert::ConvertArgs;
 pub(crate) use inspect::InspectArgs;
+pub(crate) use run::{BackendChoice, RunArgs};
+pub(crate) use sampling::SamplingArgs;
 pub(crate) use shells::CompletionsArgs;
 
 /// Heading of the flags every command has.
@@ -24,13 +33,15 @@ Hugging Face hub unless a directory of that name exists; or `demo`, a small mode
 
 const EXAMPLES: &str = "\
 Examples:
-  lone inspect --model demo
-  lone inspect --model LiquidAI/LFM2-350M
+  lone run --model demo --chat --prompt \"What is the capital of France?\"
+  lone run --model LiquidAI/LFM2-350M --chat --prompt \"Why is the sky blue?\"
+  lone convert --model ./LFM3-1.7B --out bundles/lfm3-1.7b
   lone inspect --bundle bundles/lfm3-1.7b
 
 Exit codes: 0 success, 1 something is wrong with what was given, 2 usage or a fault in lone, 130 interrupted.";
 
-/// Language models on the Apple Neural Engine: Liquid AI's LFM2, LFM2.5 and LFM3 as Core ML programs
+/// Language models on the Apple Neural Engine: convert Liquid AI's LFM2, LFM2.5 and LFM3 checkpoints to Core ML
+/// programs, and run them
 #[derive(Debug, Parser)]
 #[command(name = "lone", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = EXAMPLES, after_long_help = long_after_help())]
@@ -46,6 +57,8 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Convert(ConvertArgs),
+    Run(Box<RunArgs>),
     Inspect(InspectArgs),
     Completions(CompletionsArgs),
 }

@@ -1,7 +1,9 @@
 //! The subcommands, and what they all are given.
 
 mod completions;
+mod convert;
 mod inspect;
+mod run;
 
 use std::path::PathBuf;
 
@@ -19,6 +21,13 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// From here on there is work that Ctrl-C must be able to stop tidily.
+    pub(crate) fn watch_for_interrupts(&self) {
+        if let Err(error) = self.interrupt.watch() {
+            self.ui.warn(format_args!("Ctrl-C will end lone without tidying up: {error}"));
+        }
+    }
+
     /// The directory for converted and unpacked models.
     ///
     /// # Errors
@@ -37,6 +46,8 @@ impl Context {
 /// As the command has it.
 pub(crate) fn dispatch(command: Command, context: &Context) -> Result<(), Failure> {
     match command {
+        Command::Convert(args) => convert::execute(&args, context),
+        Command::Run(args) => run::execute(&args, context),
         Command::Inspect(args) => inspect::execute(&args, context),
         Command::Completions(args) => completions::execute(&args, context),
     }

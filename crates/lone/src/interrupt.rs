@@ -1,8 +1,12 @@
 //! Ctrl-C: the first one asks the work to stop and tidy up, the second one ends the process.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 /// The exit code of a program that was stopped by Ctrl-C.
 pub(crate) const EXIT_CODE: u8 = 130;
@@ -14,19 +18,20 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Watches SIGINT, SIGTERM and SIGHUP (Ctrl-C and closing the window, elsewhere).
+    /// From now on Ctrl-C and SIGTERM ask instead of ending the process. SIGHUP keeps its meaning, for `nohup`.
     ///
     /// # Errors
     /// If the system does not allow it; the default, ending at once, then stays in place.
-    pub(crate) fn watch() -> Result<Self, ctrlc::Error> {
-        let interrupt = Interrupt::default();
-        let raised = Arc::clone(&interrupt.raised);
-        ctrlc::set_handler(move || {
-            if raised.swap(true, Ordering::SeqCst) {
-                end_at_once();
-            }
-        })?;
-        Ok(interrupt)
+    pub(crate) fn watch(&self) -> io::Result<()> {
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first signal finds the flag down and raises it, the second finds it up.
+            flag::register_conditional_shutdown(signal, EXIT_CODE.into(), Arc::clone(&self.raised))?;
+            flag::register(signal, Arc::clone(&self.raised))?;
+        }
+        // A file that grows past a limit is then an error like a full disk, and not the end of the process.
+        #[cfg(unix)]
+        flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
+        Ok(())
     }
 
     /// Whether the work should stop.
@@ -52,11 +57,6 @@ impl Interrupt {
     pub(crate) fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
     }
-}
-
-#[expect(clippy::exit, reason = "who presses Ctrl-C twice does not want to wait for destructors")]
-fn end_at_once() {
-    std::process::exit(EXIT_CODE.into());
 }
 
 #[cfg(test)]

@@ -3,13 +3,19 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod backend;
 mod commands;
+mod conversion;
+mod converted;
 mod demo;
 mod environment;
 mod failure;
 mod hub;
 mod interrupt;
+mod lock;
+mod prompt;
 mod quantity;
+mod sampling;
 mod source;
 mod ui;
 
@@ -32,11 +38,7 @@ fn main() -> ExitCode {
     };
     let environment = Environment::of_process();
     let ui = Ui::new(cli.quiet, &environment);
-    let interrupt = Interrupt::watch().unwrap_or_else(|error| {
-        ui.warn(format_args!("Ctrl-C will end lone without tidying up: {error}"));
-        Interrupt::default()
-    });
-    let context = Context { ui, environment, interrupt };
+    let context = Context { ui, environment, interrupt: Interrupt::default() };
     // The panic hook has said what happened and where; what is left is the exit code of our own faults.
     let outcome = catch_unwind(AssertUnwindSafe(|| commands::dispatch(cli.command, &context)))
         .unwrap_or_else(|_| Err(Failure::internal("a panic, described above")));

@@ -1,4 +1,4 @@
-//! Amounts as people read them: bytes in decimal units and three digits, counts with their noun.
+//! Amounts as people read them: bytes, seconds, rates, counts. Decimal units, three digits.
 
 use std::fmt;
 
@@ -23,6 +23,28 @@ impl fmt::Display for Bytes {
         };
         write!(f, "{amount:.decimals$} {}", UNITS[unit])
     }
+}
+
+/// Seconds, as `0.123 s`, `12.3 s` or `3 min 05 s`.
+pub(crate) struct Seconds(pub(crate) f64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ..0.9995 => write!(f, "{:.3} s", self.0),
+            ..9.995 => write!(f, "{:.2} s", self.0),
+            ..99.95 => write!(f, "{:.1} s", self.0),
+            seconds => {
+                let seconds = seconds.round() as u64;
+                write!(f, "{} min {:02} s", seconds / 60, seconds % 60)
+            }
+        }
+    }
+}
+
+/// How many a second; zero if no time passed, so that it can be printed as JSON.
+pub(crate) fn rate(count: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
 /// A count with its noun: `1 token`, `2 tokens`.
@@ -52,6 +74,25 @@ mod tests {
         for (bytes, text) in table {
             assert_eq!(Bytes(bytes).to_string(), text);
         }
+    }
+
+    #[test]
+    fn seconds_lose_decimals_as_they_grow() {
+        let table = [
+            (0.0, "0.000 s"),
+            (0.9996, "1.00 s"),
+            (9.996, "10.0 s"),
+            (99.96, "1 min 40 s"),
+            (185.0, "3 min 05 s"),
+        ];
+        for (seconds, text) in table {
+            assert_eq!(Seconds(seconds).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_rate_over_no_time_is_zero_and_not_infinite() {
+        assert_eq!(rate(5.0, 0.0), 0.0);
     }
 
     #[test]

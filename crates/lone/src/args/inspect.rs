@@ -11,7 +11,7 @@ Examples:
   lone inspect --bundle bundles/lfm3-1.7b
   lone inspect --bundle bundles/lfm3-1.7b --check
   lone inspect --model LiquidAI/LFM2-350M
-  lone inspect --package bundles/lfm3-1.7b/chunk_00.mlpackage";
+  lone inspect --package bundles/lfm3-1.7b/chunk_00.mlpackage --text";
 
 /// Show what a bundle, a checkpoint or a Core ML package holds
 #[derive(Debug, Args)]
@@ -23,6 +23,10 @@ pub(crate) struct InspectArgs {
     /// Compare every file of the bundle with its hash, and name those that differ
     #[arg(long, requires = "bundle", conflicts_with_all = ["model", "package"])]
     pub(crate) check: bool,
+
+    /// Print the package's program in readable form
+    #[arg(long, requires = "package", conflicts_with_all = ["bundle", "model", "json"])]
+    pub(crate) text: bool,
 
     /// Print one JSON object
     #[arg(long)]

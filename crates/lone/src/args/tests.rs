@@ -28,7 +28,49 @@ fn a_mistyped_command_or_flag_gets_a_suggestion() {
 #[test]
 fn inspect_looks_at_exactly_one_thing() {
     assert!(parse("lone inspect --bundle b --check --json").is_ok());
-    for flags in ["--check", "--bundle b --model m", "--model m --check", "--package p --check"] {
+    for flags in [
+        "--check",
+        "--bundle b --model m",
+        "--model m --check",
+        "--package p --check",
+        "--bundle b --text",
+        "--text",
+    ] {
         assert!(parse(&format!("lone inspect {flags}")).is_err(), "{flags}");
     }
+}
+
+#[test]
+fn run_takes_a_bundle_or_a_model_and_not_both() {
+    assert!(parse("lone run --bundle b").is_ok());
+    assert!(parse("lone run --model m --ctx 64").is_ok());
+    for line in ["lone run", "lone run --bundle b --model m", "lone run --bundle b --ctx 64"] {
+        assert!(parse(line).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn there_is_one_prompt() {
+    assert!(parse("lone run --model m --prompt-ids 1,5,7").is_ok());
+    let twice = ["--prompt x --prompt-ids 1", "--prompt-ids 1 --chat", "--prompt x --prompt-file y"];
+    for flags in twice.into_iter().chain(["--system x", "--prompt-ids 1 --system x"]) {
+        assert!(parse(&format!("lone run --model m {flags}")).is_err(), "{flags}");
+    }
+}
+
+#[test]
+fn of_ring_and_no_ring_the_last_one_counts() {
+    let Command::Convert(args) = parse("lone convert --model m --out o --ring --no-ring").unwrap().command
+    else {
+        panic!("another command");
+    };
+    assert!(args.conversion.no_ring && !args.conversion.ring);
+}
+
+#[test]
+fn a_number_out_of_bounds_is_refused_with_its_flag() {
+    let message = refusal("lone run --model m --temperature -1");
+    assert!(message.contains("--temperature") && message.contains("at least 0"), "{message}");
+    let message = refusal("lone convert --model m --out o --ctx 0");
+    assert!(message.contains("--ctx"), "{message}");
 }

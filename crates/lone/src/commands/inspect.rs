@@ -31,9 +31,13 @@ pub(crate) fn execute(args: &InspectArgs, context: &Context) -> Result<(), Failu
         return report.verdict();
     }
     if let Some(dir) = &target.package {
+        if args.text {
+            return package::print_text(dir, &context.ui);
+        }
         return show(&package::PackageReport::of(dir)?, args.json, &context.ui);
     }
     let model = target.model.as_deref().expect("clap requires one of the three");
+    context.watch_for_interrupts();
     let checkpoint = ModelSource::resolve(model)?.checkpoint(context)?;
     show(&checkpoint::CheckpointReport::of(&checkpoint, &context.ui)?, args.json, &context.ui)
 }

@@ -3,7 +3,9 @@
 use std::error::Error;
 
 use lone_bundle::BundleError;
-use lone_lfm::CheckpointError;
+use lone_convert::ConvertError;
+use lone_engine::{EngineError, LoadError, RequestError, RunError};
+use lone_lfm::{ChatError, CheckpointError, TokenizerError};
 use lone_mil::package::PackageError;
 
 use super::{Failure, UserError};
@@ -53,6 +55,80 @@ impl From<CheckpointError> for Failure {
 impl From<PackageError> for Failure {
     fn from(error: PackageError) -> Self {
         Failure::user(chain(&error))
+    }
+}
+
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Self {
+        let hint = match &error {
+            ConvertError::Cancelled => return Failure::Interrupted("nothing was written".into()),
+            error if error.is_internal() => return Failure::internal(chain(error)),
+            ConvertError::Exists { .. } => Some("--force"),
+            ConvertError::NoSpace { .. } => Some("free some space, or choose a directory on a larger disk"),
+            ConvertError::Range { .. } => {
+                Some("the checkpoint is damaged, or needs more range than fp16 has")
+            }
+            _ => None,
+        };
+        Failure::User(UserError { message: chain(&error), hint: hint.map(str::to_owned) })
+    }
+}
+
+impl From<TokenizerError> for Failure {
+    fn from(error: TokenizerError) -> Self {
+        Failure::user(chain(&error))
+    }
+}
+
+impl From<ChatError> for Failure {
+    fn from(error: ChatError) -> Self {
+        Failure::user(chain(&error))
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Bundle(error) => error.into(),
+            LoadError::Memory(error) => error.into(),
+            error => {
+                let hint =
+                    "find out what has changed with `lone inspect --check`, or convert the checkpoint again";
+                UserError::new(chain(&error)).with_hint(hint).into()
+            }
+        }
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Self {
+        let hint = match &error {
+            RequestError::PromptTooLong { tokens, .. } => {
+                Some(format!("convert with --ctx {} or more", tokens.next_power_of_two()))
+            }
+            _ => None,
+        };
+        Failure::User(UserError { message: error.to_string(), hint })
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match &error {
+            RunError::Memory { .. } => {
+                UserError::new(chain(&error)).with_hint("convert with a smaller --ctx").into()
+            }
+            _ => Failure::internal(chain(&error)),
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Request(error) => error.into(),
+            EngineError::Run(error) => error.into(),
+        }
     }
 }
 

@@ -1,12 +1,12 @@
 //! The hub's cache on disk: refs, blobs, snapshots and locks.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::{HubError, RepoSpec, listing};
 use crate::interrupt::Interrupt;
+use crate::lock;
 use crate::ui::Ui;
 
 /// The part of the cache that belongs to one repository.
@@ -72,23 +72,11 @@ impl RepoCache {
     /// Waits until no other process fetches this blob, and keeps others out until the lock is dropped.
     pub(super) fn lock_blob(&self, etag: &str, interrupt: &Interrupt, ui: &Ui) -> Result<File, HubError> {
         let path = self.locks.join(format!("{etag}.lock"));
-        create_parent(&path)?;
-        let io = |source| HubError::Io { path: path.clone(), source };
-        let file = File::options().create(true).append(true).open(&path).map_err(io)?;
-        let mut told = false;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::Error(source)) => return Err(io(source)),
-                Err(TryLockError::WouldBlock) if !told => {
-                    ui.note("another process is fetching this file; waiting for it");
-                    told = true;
-                }
-                Err(TryLockError::WouldBlock) => {}
-            }
-            if !interrupt.sleep(Duration::from_millis(100)) {
-                return Err(HubError::Interrupted { file: etag.to_owned() });
-            }
+        let waiting = || ui.note("another process is fetching this file; waiting for it");
+        match lock::acquire(&path, interrupt, waiting) {
+            Ok(Some(lock)) => Ok(lock),
+            Ok(None) => Err(HubError::Interrupted { file: etag.to_owned() }),
+            Err(source) => Err(HubError::Io { path, source }),
         }
     }
 }

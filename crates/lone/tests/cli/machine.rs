@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+use assert_cmd::cargo::cargo_bin;
 use tempfile::TempDir;
 
 /// A directory to work in, with a cache and a home of its own.
@@ -26,13 +27,31 @@ impl Machine {
         self.dir.path()
     }
 
+    /// The program itself.
+    pub fn program(&self) -> PathBuf {
+        cargo_bin("lone")
+    }
+
     /// `lone`, in the directory, with no variables but those that keep it here.
     pub fn lone(&self, args: &[&str]) -> Command {
-        let mut command = Command::cargo_bin("lone").unwrap();
-        command.current_dir(self.path()).args(args).env_clear();
+        let mut command = Command::new(self.program());
+        self.confine(&mut command);
+        command.args(args);
+        command
+    }
+
+    /// A shell, confined likewise.
+    pub fn shell(&self, script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        self.confine(&mut command);
+        command.args(["-c", script]);
+        command
+    }
+
+    fn confine(&self, command: &mut Command) {
+        command.current_dir(self.path()).env_clear();
         command.env("HOME", self.path().join("home")).env("LONE_CACHE", self.path().join("cache"));
         command.timeout(std::time::Duration::from_secs(120));
-        command
     }
 
     /// Runs `lone` and takes down what it said. Paths in here are shown as `[DIR]`.
@@ -54,7 +73,34 @@ impl Machine {
     }
 }
 
+impl Outcome {
+    /// The same with `[N]` for every number that has decimals: sizes, times and rates.
+    pub fn masked(&self) -> Outcome {
+        Outcome { code: self.code, stdout: masked(&self.stdout), stderr: masked(&self.stderr) }
+    }
+}
+
+fn masked(text: &str) -> String {
+    let is_number = |word: &str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let masked = |word: &str| if is_number(word) { "[N]".to_owned() } else { word.to_owned() };
+    text.split_inclusive(' ')
+        .map(|word| match word.strip_suffix(' ') {
+            Some(word) => masked(word) + " ",
+            None => masked(word),
+        })
+        .collect()
+}
+
 /// A checkpoint that travels with the sources, such as `tiny-lfm3` or `micro/lfm3-window8`.
 pub fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
+}
+
+/// What is in a directory, sorted.
+pub fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }

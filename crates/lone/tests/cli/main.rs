@@ -3,7 +3,12 @@
 #![expect(unreachable_pub, reason = "nothing is exported from a test")]
 #![expect(clippy::unwrap_used, reason = "what a test's own scenery cannot do fails the test")]
 
+mod bad_input;
+mod checkpoint;
+mod convert;
 mod fake_hub;
 mod fetch;
+mod inspect;
 mod machine;
+mod run;
 mod usage;

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 #[test]
 fn help_of_the_program_and_of_each_command() {
     let machine = Machine::new();
-    for command in ["", "inspect", "completions"] {
+    for command in ["", "convert", "run", "inspect", "completions"] {
         let outcome = machine.run(&["help", command][..1 + usize::from(!command.is_empty())]);
         assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{command}");
         insta::assert_snapshot!(format!("help {command}").trim().replace(' ', "_"), outcome.stdout);
@@ -46,8 +46,7 @@ fn a_script_for_each_shell_completes_the_flags() {
 fn a_reader_that_goes_away_is_no_error() {
     // The script is longer than a pipe holds, so `lone` is still writing when `head` ends.
     let machine = Machine::new();
-    let lone = machine.lone(&[]).get_program().to_str().unwrap().to_owned();
+    let lone = machine.program().display().to_string();
     let script = format!("{{ {lone} completions zsh; {lone} completions zsh; echo $? >&2; }} | head -1");
-    let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "0\n");
+    assert_eq!(machine.outcome(&mut machine.shell(&script)).stderr, "0\n");
 }

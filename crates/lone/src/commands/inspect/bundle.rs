@@ -220,19 +220,22 @@ impl GraphReport {
             }
         };
         ui.line(format_args!("  {}  {content}, {}", self.package, Bytes(self.bytes)))?;
-        for function in &self.functions {
+        let ports = |ports: &[PortReport]| {
+            let ports: Vec<String> = ports.iter().map(|port| format!("{} {}", port.name, port.ty)).collect();
+            ports.join(", ")
+        };
+        let ops: Vec<String> = self.functions.iter().map(|function| function.ops.line()).collect();
+        for (index, function) in self.functions.iter().enumerate() {
             let shape = counted(function.tokens, "token");
             let context =
                 if function.ctx > 0 { format!(", context {}", function.ctx) } else { String::new() };
             ui.line(format_args!("    {}: {shape}{context}", function.name))?;
-            let ports = |ports: &[PortReport]| {
-                let ports: Vec<String> =
-                    ports.iter().map(|port| format!("{} {}", port.name, port.ty)).collect();
-                ports.join(", ")
-            };
             ui.line(format_args!("      in   {}", ports(&function.inputs)))?;
             ui.line(format_args!("      out  {}", ports(&function.outputs)))?;
-            ui.line(format_args!("      ops  {}", function.ops.line()))?;
+            // All shapes of a graph usually have the same operations.
+            if index == 0 || ops[index] != ops[index - 1] {
+                ui.line(format_args!("      ops  {}", ops[index]))?;
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lone_mil::package::Package;
-use lone_mil::{Function, ValueId};
+use lone_mil::{Function, ValueId, text};
 use serde::Serialize;
 
 use super::Report;
@@ -108,4 +108,9 @@ impl Report for PackageReport {
         }
         Ok(())
     }
+}
+
+/// Prints the program itself.
+pub(super) fn print_text(dir: &Path, ui: &Ui) -> Result<(), Failure> {
+    ui.write(&text::print(&Package::open(dir)?.program))
 }

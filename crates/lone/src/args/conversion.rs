@@ -1,0 +1,63 @@
+//! How a checkpoint becomes a bundle: flags of `convert`, and of whatever converts on first use.
+
+use clap::{Args, ValueEnum};
+
+use super::number;
+
+const SHAPES: &str = "Shapes";
+const WEIGHTS: &str = "Weights and arithmetic";
+
+/// The flags that decide what a conversion makes of a checkpoint. Absent ones take the converter's defaults.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ConversionArgs {
+    /// Tokens the caches hold: the longest prompt and answer together [default: 2048]
+    #[arg(long, value_name = "TOKENS", value_parser = number::context(), help_heading = SHAPES)]
+    pub(crate) ctx: Option<usize>,
+
+    /// Tokens of a prompt computed in one pass [default: 64]
+    #[arg(long, value_name = "TOKENS", value_parser = number::pass_tokens(), help_heading = SHAPES)]
+    pub(crate) prefill: Option<usize>,
+
+    /// Add a pass that checks this many drafted tokens, for speculative decoding
+    #[arg(long, value_name = "DRAFTS", value_parser = number::pass_tokens(), help_heading = SHAPES)]
+    pub(crate) spec_drafts: Option<usize>,
+
+    /// Leave the prefill shape out: prompts are computed one token at a time
+    #[arg(long, conflicts_with = "prefill_only", help_heading = SHAPES)]
+    pub(crate) decode_only: bool,
+
+    /// Leave the decode shape out
+    #[arg(long, help_heading = SHAPES)]
+    pub(crate) prefill_only: bool,
+
+    /// Layers in one program [default: 4]
+    #[arg(long, value_name = "LAYERS", value_parser = number::at_least_one(), help_heading = SHAPES)]
+    pub(crate) layers_per_model: Option<usize>,
+
+    /// Programs the vocabulary is divided into; 0 takes about 128 MB each [default: 0]
+    #[arg(long, value_name = "CHUNKS", help_heading = SHAPES)]
+    pub(crate) head_chunks: Option<usize>,
+
+    /// Keep only the window of sliding layers, in a ring [default]
+    #[arg(long, overrides_with = "no_ring", help_heading = SHAPES)]
+    pub(crate) ring: bool,
+
+    /// Keep all of the context for sliding layers too
+    #[arg(long, overrides_with = "ring", help_heading = SHAPES)]
+    pub(crate) no_ring: bool,
+
+    /// How weights are stored [default: fp16]
+    #[arg(long, value_enum, value_name = "PRECISION", help_heading = WEIGHTS)]
+    pub(crate) precision: Option<Precision>,
+
+    /// Build the graphs without the rules that keep the Neural Engine's arithmetic exact, to measure their worth
+    #[arg(long, help_heading = WEIGHTS)]
+    pub(crate) no_precision_rules: bool,
+}
+
+/// How weights are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Precision {
+    /// 16-bit floating point
+    Fp16,
+}

@@ -1,0 +1,97 @@
+//! `lone run`: one prompt, one answer.
+
+mod answer;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use lone_bundle::Bundle;
+use lone_engine::{Generation, LoadOptions, Request, RequestError, Runtime, SessionOptions};
+use lone_lfm::{Tokenizer, TokenizerError};
+
+use super::Context;
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::prompt::Prompt;
+use crate::source::ModelSource;
+use crate::{backend, conversion, converted, sampling};
+use answer::Answer;
+use report::{Report, Setting};
+
+/// Answers the prompt in `args`.
+///
+/// # Errors
+/// As the prompt, the model and the backend have it; [`Failure::Interrupted`] after Ctrl-C, when what there was of
+/// the answer has been shown.
+pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> {
+    // What can be refused without the model comes before fetching and converting it.
+    let backend = backend::choose(args.backend, args.threads)?;
+    let prompt = Prompt::read(args, &context.ui)?;
+    context.watch_for_interrupts();
+    let dir = bundle_dir(args, context)?;
+
+    let bundle = Bundle::open(&dir)?;
+    let tokenizer = open_tokenizer(&dir)?;
+    let tokens = prompt.tokens(tokenizer.as_deref(), &dir, &bundle.model)?;
+    check_length(tokens.len(), &bundle)?;
+    let request = Request {
+        prompt: tokens,
+        sampling: sampling::resolve(&args.sampling, &bundle.model.sampling),
+        max_new_tokens: args.max_new_tokens,
+        stop_tokens: bundle.model.eos_token_ids.clone(),
+        stop: args.stop.clone(),
+        ..Request::default()
+    };
+
+    let start = Instant::now();
+    let mut runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
+    let mut session = runtime.session(&SessionOptions::default())?;
+    let setting = Setting {
+        model: bundle.model.name,
+        bundle: dir.display().to_string(),
+        backend: backend.name(),
+        ctx: session.ctx(),
+        load_seconds: start.elapsed().as_secs_f64(),
+    };
+    let has_text = tokenizer.is_some();
+    let mut generation = Generation::begin(&runtime, &mut session, tokenizer, request)?;
+    let mut answer = Answer::new(context, !args.json, has_text);
+    answer.take(&mut generation, &mut runtime, &mut session)?;
+
+    let report = Report::new(setting, &generation, answer.text());
+    if args.json {
+        context.ui.json(&report)?;
+    } else {
+        context.ui.note(report.line());
+    }
+    if context.interrupt.is_raised() { Err(Failure::Interrupted(String::new())) } else { Ok(()) }
+}
+
+/// The bundle that was named, or the converted checkpoint.
+fn bundle_dir(args: &RunArgs, context: &Context) -> Result<PathBuf, Failure> {
+    if let Some(dir) = &args.bundle {
+        return Ok(dir.clone());
+    }
+    let model = args.model.as_deref().expect("clap requires a bundle or a model");
+    let source = ModelSource::resolve(model)?.checkpoint(context)?;
+    converted::bundle_of(&source, &conversion::options(&args.conversion), context)
+}
+
+/// The bundle's tokenizer, if it has one.
+fn open_tokenizer(dir: &Path) -> Result<Option<Arc<Tokenizer>>, Failure> {
+    match Tokenizer::open(dir) {
+        Ok(tokenizer) => Ok(Some(Arc::new(tokenizer))),
+        Err(TokenizerError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses a prompt that does not fit before the weights are loaded.
+fn check_length(tokens: usize, bundle: &Bundle) -> Result<(), RequestError> {
+    match bundle.contexts().last() {
+        Some(&ctx) if tokens > ctx => Err(RequestError::PromptTooLong { tokens, ctx }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,101 @@
+//! A conversion as the program does it: flags to options, progress and Ctrl-C connected.
+
+use std::path::Path;
+use std::time::Instant;
+
+use lone_bundle::Bundle;
+use lone_convert::{ConvertOptions, Phase};
+use lone_lfm::Checkpoint;
+
+use crate::args::{ConversionArgs, Precision};
+use crate::commands::Context;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::source::CheckpointDir;
+use crate::ui::{Progress, Ui};
+
+/// A bundle that was written, and what it took.
+#[derive(Debug)]
+pub(crate) struct Converted {
+    pub(crate) bundle: Bundle,
+    /// What the user was warned of.
+    pub(crate) notes: Vec<String>,
+    /// Of all files.
+    pub(crate) bytes: u64,
+    pub(crate) seconds: f64,
+}
+
+/// What the flags ask of the converter.
+pub(crate) fn options(args: &ConversionArgs) -> ConvertOptions {
+    let default = ConvertOptions::default();
+    // There is one precision so far; the match makes the next one a compile error here.
+    match args.precision {
+        None | Some(Precision::Fp16) => {}
+    }
+    ConvertOptions {
+        ctx: args.ctx.unwrap_or(default.ctx),
+        prefill: args.prefill.unwrap_or(default.prefill),
+        spec_drafts: args.spec_drafts.or(default.spec_drafts),
+        layers_per_model: args.layers_per_model.unwrap_or(default.layers_per_model),
+        head_chunks: args.head_chunks.unwrap_or(default.head_chunks),
+        decode_only: args.decode_only,
+        prefill_only: args.prefill_only,
+        ring: !args.no_ring,
+        precision_rules: !args.no_precision_rules,
+        ..default
+    }
+}
+
+/// Converts the checkpoint at `source` to a bundle at `out`, which comes to be whole or not at all.
+///
+/// # Errors
+/// As the checkpoint and the converter have it; [`Failure::Interrupted`] on Ctrl-C.
+pub(crate) fn convert(
+    source: &CheckpointDir,
+    out: &Path,
+    options: &ConvertOptions,
+    context: &Context,
+) -> Result<Converted, Failure> {
+    let start = Instant::now();
+    let checkpoint = Checkpoint::open(&source.dir)?;
+    let mut watcher = Watcher { ui: &context.ui, interrupt: &context.interrupt, progress: None };
+    let options = ConvertOptions { name: Some(source.name.clone()), ..options.clone() };
+    let conversion = lone_convert::convert(&checkpoint, out, &options, &mut watcher)?;
+    let seconds = start.elapsed().as_secs_f64();
+    drop(watcher);
+    let notes: Vec<String> = conversion.notes.iter().map(ToString::to_string).collect();
+    for note in &notes {
+        context.ui.warn(note);
+    }
+    let bytes = conversion.bundle.files.iter().map(|file| file.bytes).sum();
+    Ok(Converted { bundle: conversion.bundle, notes, bytes, seconds })
+}
+
+/// Shows the converter's progress and tells it of Ctrl-C.
+struct Watcher<'a> {
+    ui: &'a Ui,
+    interrupt: &'a Interrupt,
+    progress: Option<Progress<'a>>,
+}
+
+impl lone_convert::Progress for Watcher<'_> {
+    fn begin(&mut self, phase: Phase, bytes: u64) {
+        let what = match phase {
+            Phase::Survey => "reading",
+            Phase::Write => "writing",
+        };
+        // The bar before this one goes first, so that there is never more than one.
+        self.progress = None;
+        self.progress = Some(self.ui.progress(what, bytes));
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        if let Some(progress) = &mut self.progress {
+            progress.advance(bytes);
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.interrupt.is_raised()
+    }
+}

@@ -1,0 +1,216 @@
+//! Whatever is wrong with what was given: one clear error, exit code 1, nothing written.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::checkpoint::Checkpoint;
+use crate::machine::{Machine, Outcome, model, names};
+
+/// What an error must say, in this order.
+fn assert_refused(outcome: &Outcome, expected: &[&str]) {
+    let Outcome { code, stdout, stderr } = outcome;
+    assert_eq!((*code, stdout.as_str()), (1, ""), "{stderr}");
+    let errors = stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(errors, 1, "{stderr}");
+    let mut rest = stderr.as_str();
+    for part in expected {
+        let at = rest.find(part);
+        rest = &rest[at.unwrap_or_else(|| panic!("no `{part}` (in this order) in: {stderr}"))..];
+    }
+}
+
+/// Converts a checkpoint that `damage` has changed.
+fn convert_damaged(damage: impl FnOnce(&Checkpoint)) -> Outcome {
+    let machine = Machine::new();
+    damage(&Checkpoint::copy_to(machine.path().join("checkpoint")));
+    let outcome = machine.run(&["convert", "--model", "checkpoint", "--out", "bundle"]);
+    assert_eq!(names(machine.path()), ["checkpoint"], "something was written");
+    outcome
+}
+
+const W1: &str = "model.layers.2.feed_forward.w1.weight";
+
+#[test]
+fn a_missing_file() {
+    let outcome = convert_damaged(|checkpoint| std::fs::remove_file(checkpoint.path("config.json")).unwrap());
+    assert_refused(&outcome, &["checkpoint/config.json", "No such file"]);
+    let outcome =
+        convert_damaged(|checkpoint| std::fs::remove_file(checkpoint.path("model.safetensors")).unwrap());
+    assert_refused(&outcome, &["no model.safetensors", "in checkpoint", "hint: "]);
+}
+
+#[test]
+fn a_truncated_safetensors_file() {
+    let cut = |bytes: u64| {
+        move |checkpoint: &Checkpoint| {
+            let file = OpenOptions::new().write(true).open(checkpoint.path("model.safetensors")).unwrap();
+            let length = file.metadata().unwrap().len();
+            file.set_len(bytes.min(length - 1)).unwrap();
+        }
+    };
+    for bytes in [0, 5, 100, u64::MAX] {
+        let outcome = convert_damaged(cut(bytes));
+        assert_refused(&outcome, &["checkpoint/model.safetensors", "truncated or damaged"]);
+    }
+}
+
+#[test]
+fn a_tensor_of_the_wrong_shape() {
+    let outcome = convert_damaged(|checkpoint| {
+        checkpoint.edit_tensors(|tensors| tensors.get_mut(W1).unwrap().shape = vec![80, 128]);
+    });
+    assert_refused(&outcome, &[W1, "expected shape", "160", "64", "found [80, 128]"]);
+}
+
+#[test]
+fn a_missing_tensor() {
+    let outcome =
+        convert_damaged(|checkpoint| checkpoint.edit_tensors(|tensors| drop(tensors.remove(W1).unwrap())));
+    assert_refused(&outcome, &[W1, "missing"]);
+}
+
+#[test]
+fn an_unknown_model_or_layer_kind() {
+    let outcome =
+        convert_damaged(|checkpoint| checkpoint.edit_config(|config| config["model_type"] = "llama".into()));
+    assert_refused(&outcome, &["model_type", "\"llama\""]);
+    let outcome = convert_damaged(|checkpoint| {
+        checkpoint.edit_config(|config| {
+            config["layer_types"] = vec!["conv", "mamba", "conv", "full_attention"].into();
+        });
+    });
+    assert_refused(&outcome, &["layer_types[1]", "\"mamba\""]);
+}
+
+#[test]
+fn weights_that_fp16_cannot_hold() {
+    for (element, expected) in [(f32::NAN, "2 elements that are not finite"), (1e6, "2 beyond ±65504")] {
+        let bf16 = (element.to_bits() >> 16) as u16;
+        let outcome = convert_damaged(|checkpoint| {
+            checkpoint.edit_tensors(|tensors| {
+                let bytes = &mut tensors.get_mut(W1).unwrap().bytes;
+                for at in [0, 128] {
+                    bytes[at..at + 2].copy_from_slice(&bf16.to_le_bytes());
+                }
+            });
+        });
+        assert_refused(&outcome, &[W1, "model.safetensors", expected]);
+    }
+}
+
+/// A bundle of a small checkpoint, to be damaged.
+fn with_bundle() -> Machine {
+    let machine = Machine::new();
+    let model = model("micro/lfm3-window8");
+    let outcome = machine.run(&[
+        "convert",
+        "--model",
+        model.to_str().unwrap(),
+        "--out",
+        "bundle",
+        "--ctx",
+        "32",
+        "--prefill",
+        "8",
+    ]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    machine
+}
+
+fn run_bundle(machine: &Machine) -> Outcome {
+    machine.run(&["run", "--bundle", "bundle", "--prompt-ids", "1,5,7", "--max-new-tokens", "2"])
+}
+
+#[test]
+fn a_prompt_longer_than_the_context_or_of_unknown_tokens() {
+    let machine = with_bundle();
+    let long = vec!["1"; 33].join(",");
+    let outcome = machine.run(&["run", "--bundle", "bundle", "--prompt-ids", &long]);
+    assert_refused(&outcome, &["the prompt has 33 tokens, and the context holds 32", "hint: ", "--ctx 64"]);
+    let outcome = machine.run(&["run", "--bundle", "bundle", "--prompt-ids", "1,99999"]);
+    assert_refused(&outcome, &["token 1 is 99999", "vocabulary has 300"]);
+}
+
+#[test]
+fn text_for_a_model_without_a_tokenizer() {
+    let outcome = with_bundle().run(&["run", "--bundle", "bundle", "--prompt", "Hello"]);
+    assert_refused(&outcome, &["lfm3-window8 has no tokenizer", "hint: --prompt-ids"]);
+}
+
+#[test]
+fn a_directory_that_is_no_bundle() {
+    let machine = Machine::new();
+    for command in ["run", "inspect"] {
+        let outcome = machine.lone(&[command, "--bundle", "nowhere"]).write_stdin("x").output().unwrap();
+        let stderr = String::from_utf8(outcome.stderr).unwrap();
+        assert_eq!(outcome.status.code(), Some(1), "{command}: {stderr}");
+        assert!(stderr.starts_with("error: nowhere is not a bundle"), "{command}: {stderr}");
+    }
+}
+
+#[test]
+fn a_bundle_of_a_newer_schema() {
+    let machine = with_bundle();
+    let path = machine.path().join("bundle/bundle.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("\"schema\": 1", "\"schema\": 999", 1)).unwrap();
+    assert_refused(&run_bundle(&machine), &["schema 999", "reads up to 1", "update lone"]);
+}
+
+#[test]
+fn a_tampered_weight_file_is_found_by_inspect_check() {
+    let machine = with_bundle();
+    let outcome = machine.run(&["inspect", "--bundle", "bundle", "--check"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(outcome.stdout.ends_with("files are as written.\n"), "{}", outcome.stdout);
+
+    let name = "chunk_00.mlpackage/Data/com.apple.CoreML/weights/weight.bin";
+    flip_last_byte(&machine.path().join("bundle").join(name));
+    let outcome = machine.run(&["inspect", "--bundle", "bundle", "--check"]);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains(name), "{}", outcome.stderr);
+    let outcome = machine.run(&["inspect", "--bundle", "bundle", "--check", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(report["check"]["changed"][0]["path"], name);
+}
+
+#[test]
+fn other_damage_to_a_package_is_found_at_load() {
+    let model = "chunk_00.mlpackage/Data/com.apple.CoreML/model.mlmodel";
+    type Damage = (&'static str, fn(&Path));
+    let damages: [Damage; 5] = [
+        ("chunk_00.mlpackage/Manifest.json", |path| std::fs::remove_file(path).unwrap()),
+        (model, |path| File::create(path).map(drop).unwrap()),
+        (model, |path| overwrite(path, 0, &[0xff; 64])),
+        // The first record's magic number, behind the file's header.
+        ("head_00.mlpackage/Data/com.apple.CoreML/weights/weight.bin", |path| overwrite(path, 64, &[0; 4])),
+        ("embeddings.bin", |path| OpenOptions::new().write(true).open(path).unwrap().set_len(10).unwrap()),
+    ];
+    for (name, damage) in damages {
+        let machine = with_bundle();
+        damage(&machine.path().join("bundle").join(name));
+        let outcome = run_bundle(&machine);
+        let package = name.split('/').next().unwrap();
+        assert_refused(&outcome, &[package]);
+    }
+}
+
+#[test]
+fn a_backend_that_is_not_there() {
+    let outcome =
+        with_bundle().run(&["run", "--bundle", "bundle", "--prompt-ids", "1", "--backend", "coreml"]);
+    assert_refused(&outcome, &["Core ML", "hint: --backend cpu"]);
+}
+
+fn flip_last_byte(path: &Path) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let last = file.metadata().unwrap().len() - 1;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], last).unwrap();
+}
+
+fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
+    OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, at).unwrap();
+}

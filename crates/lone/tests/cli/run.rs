@@ -1,0 +1,250 @@
+//! `lone run`: answers, how they are shown, and how they end.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::machine::{Machine, Outcome, model, names};
+
+const QUESTION: [&str; 6] =
+    ["run", "--model", "demo", "--chat", "--prompt", "What is the capital of France?"];
+
+fn json(outcome: &Outcome) -> Value {
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).unwrap()
+}
+
+#[test]
+fn the_demo_model_answers_on_a_fresh_machine_and_again_without_converting() {
+    let machine = Machine::new();
+    let outcome = machine.run(&QUESTION);
+    assert_eq!(
+        (outcome.code, outcome.stdout.as_str()),
+        (0, "The capital of France is Paris.\n"),
+        "{}",
+        outcome.stderr
+    );
+    let (first, rest) = outcome.stderr.split_once('\n').unwrap();
+    assert!(
+        first.starts_with("converting tiny-lfm3 on first use, to [DIR]/cache/bundles/tiny-lfm3-"),
+        "{first}"
+    );
+    let again = machine.run(&QUESTION);
+    assert_eq!((again.code, again.stdout.as_str()), (0, "The capital of France is Paris.\n"));
+    insta::assert_snapshot!(again.masked().stderr, @"prefill 16 tokens in [N] s, [N] tok/s · decode 7 tokens in [N] s, [N] tok/s");
+    assert_eq!(again.masked().stderr, machine_line(rest));
+    assert_eq!(machine.run(&[&QUESTION[..], &["--quiet"]].concat()).stderr, "");
+}
+
+fn machine_line(stderr: &str) -> String {
+    Outcome { code: 0, stdout: String::new(), stderr: stderr.to_owned() }.masked().stderr
+}
+
+#[test]
+fn json_is_one_object_with_text_tokens_and_statistics() {
+    let answer = json(&Machine::new().run(&[&QUESTION[..], &["--json"]].concat()));
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&answer), ["text", "token_ids", "finish_reason", "stats"]);
+    let stats = ["prefill", "decode", "seed", "model", "bundle", "backend", "ctx", "load_seconds"];
+    assert_eq!(keys(&answer["stats"]), stats);
+    for phase in ["prefill", "decode"] {
+        assert_eq!(keys(&answer["stats"][phase]), ["tokens", "passes", "seconds", "tokens_per_second"]);
+    }
+    assert_eq!(
+        (&answer["text"], &answer["finish_reason"]),
+        (&"The capital of France is Paris.".into(), &"stop".into())
+    );
+    let tokens = answer["token_ids"].as_array().unwrap();
+    assert_eq!(tokens.last(), Some(&7.into()), "the end-of-turn token is counted");
+    assert_eq!(answer["stats"]["decode"]["tokens"], tokens.len() - 1);
+    assert_eq!(answer["stats"]["prefill"]["passes"], 1);
+}
+
+#[test]
+fn greedy_answers_are_those_of_transformers() {
+    let text = std::fs::read(model("tiny-lfm3/greedy.json")).unwrap();
+    let greedy: Value = serde_json::from_slice(&text).unwrap();
+    let cases = greedy.as_array().or(greedy["cases"].as_array()).unwrap();
+    let machine = Machine::new();
+    for case in &cases[..5] {
+        let ids: Vec<String> = case["prompt_ids"].as_array().unwrap().iter().map(Value::to_string).collect();
+        let answer =
+            json(&machine.run(&["run", "--model", "demo", "--json", "--prompt-ids", &ids.join(",")]));
+        assert_eq!(answer["token_ids"], case["continuation_ids"]);
+    }
+}
+
+#[test]
+fn the_prompt_comes_from_a_flag_a_file_or_stdin_alike() {
+    let machine = Machine::new();
+    std::fs::write(machine.path().join("prompt.txt"), "What is the capital of France?\n").unwrap();
+    let from_file = machine.run(&["run", "--model", "demo", "--chat", "--prompt-file", "prompt.txt"]);
+    let mut piped = machine.lone(&["run", "--model", "demo", "--chat"]);
+    let from_stdin = machine.outcome(piped.write_stdin("What is the capital of France?\n"));
+    assert_eq!(
+        (from_file.code, from_file.stdout.as_str()),
+        (0, "The capital of France is Paris.\n"),
+        "{}",
+        from_file.stderr
+    );
+    assert_eq!(
+        (from_stdin.code, from_stdin.stdout.as_str()),
+        (0, "The capital of France is Paris.\n"),
+        "{}",
+        from_stdin.stderr
+    );
+    let empty = machine.outcome(machine.lone(&["run", "--model", "demo"]).write_stdin(""));
+    assert_eq!(
+        (empty.code, empty.stderr.as_str()),
+        (1, "error: the prompt is empty\n hint: --prompt TEXT\n")
+    );
+}
+
+#[test]
+fn a_raw_prompt_gets_one_beginning_of_text_token() {
+    let machine = Machine::new();
+    let prefilled = |prompt: &str| {
+        let flags = ["run", "--model", "demo", "--json", "--max-new-tokens", "1", "--prompt", prompt];
+        json(&machine.run(&flags))["stats"]["prefill"]["tokens"].as_u64().unwrap()
+    };
+    assert_eq!(prefilled("Hello"), prefilled("<|startoftext|>Hello"));
+}
+
+#[test]
+fn a_model_without_a_tokenizer_runs_from_token_ids_and_prints_them() {
+    let machine = Machine::new();
+    let model = model("micro/lfm3-window8");
+    let flags = ["run", "--model", model.to_str().unwrap(), "--prompt-ids", "1,5,7", "--max-new-tokens", "4"];
+    let plain = machine.run(&flags);
+    assert_eq!(plain.code, 0, "{}", plain.stderr);
+    let answer = json(&machine.run(&[&flags[..], &["--json"]].concat()));
+    assert_eq!((&answer["text"], &answer["finish_reason"]), (&Value::Null, &"length".into()));
+    let tokens: Vec<String> = answer["token_ids"].as_array().unwrap().iter().map(Value::to_string).collect();
+    assert_eq!(plain.stdout, tokens.join(" ") + "\n");
+    let reference = json(&machine.run(&[&flags[..], &["--json", "--backend", "reference"]].concat()));
+    assert_eq!(reference["token_ids"], answer["token_ids"]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_answer() {
+    let machine = Machine::new();
+    let model = model("micro/lfm3-window8");
+    let sampled = |seed: &str| {
+        let flags =
+            ["run", "--model", model.to_str().unwrap(), "--prompt-ids", "1,5,7", "--max-new-tokens", "12"];
+        let sampling = ["--temperature", "2", "--top-k", "200", "--seed", seed, "--json"];
+        json(&machine.run(&[&flags[..], &sampling].concat()))["token_ids"].clone()
+    };
+    assert_eq!(sampled("1"), sampled("1"));
+    assert_ne!(sampled("1"), sampled("2"));
+}
+
+#[test]
+fn a_stop_string_ends_the_answer_before_it() {
+    let machine = Machine::new();
+    let outcome = machine.run(&[&QUESTION[..], &["--stop", "ri", "--json"]].concat());
+    let answer = json(&outcome);
+    assert_eq!(
+        (&answer["text"], &answer["finish_reason"]),
+        (&"The capital of France is Pa".into(), &"stop".into())
+    );
+}
+
+#[test]
+fn two_processes_that_need_the_same_model_convert_it_once() {
+    let machine = Machine::new();
+    let spawn = || {
+        Command::new(machine.program())
+            .args(QUESTION)
+            .env("LONE_CACHE", machine.path().join("cache"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let children = [spawn(), spawn()];
+    let mut conversions = 0;
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "The capital of France is Paris.\n");
+        conversions += String::from_utf8(output.stderr).unwrap().matches("converting tiny-lfm3").count();
+    }
+    assert_eq!(conversions, 1);
+    let bundles = names(&machine.path().join("cache/bundles"));
+    assert_eq!(bundles.iter().filter(|name| !name.starts_with('.')).count(), 1, "{bundles:?}");
+}
+
+#[test]
+fn another_option_is_another_bundle() {
+    let machine = Machine::new();
+    for flags in [&[][..], &["--ctx", "64"]] {
+        let answer = json(&machine.run(&[&QUESTION[..], &["--json"], flags].concat()));
+        assert_eq!(answer["stats"]["ctx"], if flags.is_empty() { 2048 } else { 64 });
+    }
+}
+
+#[test]
+fn a_damaged_bundle_in_the_cache_is_converted_again() {
+    let machine = Machine::new();
+    let bundle = json(&machine.run(&[&QUESTION[..], &["--json"]].concat()))["stats"]["bundle"].clone();
+    let bundle = bundle.as_str().unwrap().replace("[DIR]", machine.path().to_str().unwrap());
+    std::fs::remove_file(std::path::Path::new(&bundle).join("embeddings.bin")).unwrap();
+    let outcome = machine.run(&QUESTION);
+    assert_eq!(
+        (outcome.code, outcome.stdout.as_str()),
+        (0, "The capital of France is Paris.\n"),
+        "{}",
+        outcome.stderr
+    );
+    assert!(outcome.stderr.contains("embeddings.bin is missing; converting again"), "{}", outcome.stderr);
+}
+
+/// A run that would take long, begun: its first bytes of stdout are there.
+fn long_run(machine: &Machine, flags: &[&str]) -> std::process::Child {
+    let model = model("micro/lfm3-window8");
+    let mut child = Command::new(machine.program())
+        .args([
+            "run",
+            "--model",
+            model.to_str().unwrap(),
+            "--prompt-ids",
+            "1,5,7",
+            "--ctx",
+            "4096",
+            "--quiet",
+        ])
+        .args(["--max-new-tokens", "1000000", "--backend", "reference"])
+        .args(flags)
+        .env("LONE_CACHE", machine.path().join("cache"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    if !flags.contains(&"--json") {
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    }
+    child
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_the_answer_and_shows_what_there_is() {
+    let machine = Machine::new();
+    let child = long_run(&machine, &[]);
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(stdout.ends_with('\n'), "{stdout}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_answer_quietly() {
+    let mut child = long_run(&Machine::new(), &[]);
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("error"), "{stderr}");
+}
