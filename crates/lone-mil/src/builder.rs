@@ -4,7 +4,8 @@
 //! let x = b.input("x", TensorType::f16([1, 64, 1, 8]))?;
 //! let w = b.weight("w", TensorType::f16([128, 64, 1, 1]), blob)?;
 //! let y = b.conv1x1(x, w)?;                    // writes strides, pad_type, pad, dilations and groups too
-//! b.output(b.name(y, "y")?)?;
+//! b.name(y, "y")?;
+//! b.output(y)?;
 //! let function = b.finish()?;
 //! ```
 //! Small constants are written once a function. Values are called `v0`, `v1`, … until they are named.
@@ -25,6 +26,22 @@ use crate::program::{Arg, Def, Function, Literal, Op, Payload, Value, ValueId};
 use crate::{DType, Shape, TensorType, ValueType};
 
 /// A function in the making.
+///
+/// ```
+/// # fn main() -> Result<(), lone_mil::BuildError> {
+/// use lone_mil::{FunctionBuilder, TensorType, text};
+///
+/// let mut b = FunctionBuilder::new("halve");
+/// let x = b.input("x", TensorType::f16([1, 64]))?;
+/// let half = b.scalar_f16(0.5)?;
+/// let y = b.mul(x, half)?;
+/// b.name(y, "y")?;
+/// b.output(y)?;
+/// let function = b.finish()?;
+/// assert!(text::print_function(&function).contains("y: fp16(1,64) = mul(x = x, y = v0)"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct FunctionBuilder {
     function: Function,

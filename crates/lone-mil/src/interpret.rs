@@ -264,7 +264,7 @@ fn write(tensor: &Tensor<'_>, output: &mut TensorMut<'_>) {
         (TensorMut::F16(out), _) => out.convert_from_f32_slice(&tensor.as_floats()),
         (TensorMut::F32(out), _) => out.copy_from_slice(&tensor.as_floats()),
         (TensorMut::I32(out), _) => {
-            out.iter_mut().zip(tensor.as_ints()).for_each(|(out, &value)| *out = value as i32);
+            out.iter_mut().zip(&*tensor.as_ints()).for_each(|(out, &value)| *out = value as i32);
         }
     }
 }

@@ -110,9 +110,9 @@ pub(crate) fn decode_ints(dtype: DType, bytes: &[u8], count: usize) -> Option<Ve
         DType::I32 => wide(bytes, |b| i32::from_le_bytes(b).into()),
         DType::U32 => wide(bytes, |b| u32::from_le_bytes(b).into()),
         DType::I64 => wide(bytes, i64::from_le_bytes),
-        DType::I4 => unpack(bytes, 4, count).map(|v| (i64::from(v) ^ 8) - 8).collect(),
+        DType::I4 => unpack(bytes, 4, count).into_iter().map(|v| (i64::from(v) ^ 8) - 8).collect(),
         DType::U1 | DType::U2 | DType::U3 | DType::U4 | DType::U6 => {
-            unpack(bytes, dtype.bits() as usize, count).map(i64::from).collect()
+            unpack(bytes, dtype.bits() as usize, count).into_iter().map(i64::from).collect()
         }
         DType::String | DType::F16 | DType::F32 | DType::F64 | DType::BF16 | DType::U64 => return None,
     })
@@ -134,14 +134,21 @@ pub(crate) fn decode_floats(dtype: DType, bytes: &[u8], count: usize) -> Option<
     }
 }
 
-/// A bit stream, lowest bits of each byte first, as `count` values of `bits` bits.
-pub(crate) fn unpack(bytes: &[u8], bits: usize, count: usize) -> impl Iterator<Item = u8> {
-    (0..count).map(move |i| {
-        let (byte, shift) = (i * bits / 8, i * bits % 8);
-        let low = u16::from(bytes[byte]) >> shift;
-        let high = bytes.get(byte + 1).map_or(0, |&b| u16::from(b) << (8 - shift));
-        ((low | high) & ((1 << bits) - 1)) as u8
-    })
+/// A bit stream, lowest bits of each byte first, as `count` values of `bits` bits, at most 8.
+pub(crate) fn unpack(bytes: &[u8], bits: usize, count: usize) -> Vec<u8> {
+    match bits {
+        8 => bytes[..count].to_vec(),
+        4 => bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]).take(count).collect(),
+        _ => {
+            let mask = (1u16 << bits) - 1;
+            let value = |i: usize| {
+                let (byte, shift) = (i * bits / 8, i * bits % 8);
+                let high = bytes.get(byte + 1).map_or(0, |&high| u16::from(high) << 8);
+                ((high | u16::from(bytes[byte])) >> shift & mask) as u8
+            };
+            (0..count).map(value).collect()
+        }
+    }
 }
 
 /// Integers or bools as packed bytes; `None` for one out of the type's range, or another type.

@@ -7,9 +7,9 @@ use half::f16;
 use half::slice::HalfFloatSliceExt;
 
 use crate::blob::{BlobError, BlobFile};
-use crate::literal::{decode_floats, decode_ints};
+use crate::literal::{decode_floats, decode_ints, unpack};
 use crate::program::{Literal, Payload};
-use crate::{Shape, TensorType};
+use crate::{DType, Shape, TensorType};
 
 /// A value of a program. Copies share the elements.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub(crate) enum Data<'v> {
     Halves(&'v [f16]),
     /// Integers of any width, and bools as 0 and 1.
     Ints(Arc<Vec<i64>>),
+    /// Integers of at most 8 bits where they lie, packed as in a file.
+    Packed(&'v [u8]),
     /// A string, which only type rules look at.
     Text,
 }
@@ -49,10 +51,13 @@ impl<'v> Tensor<'v> {
             return Ok(Tensor { ty, data: Data::Text });
         }
         let bytes = blobs.bytes(literal)?;
-        if ty.dtype == crate::DType::F16
+        if ty.dtype == DType::F16
             && let Ok(halves) = bytemuck::try_cast_slice(bytes)
         {
             return Ok(Tensor { ty, data: Data::Halves(halves) });
+        }
+        if ty.dtype.bits() <= 8 && ty.dtype != DType::Bool {
+            return Ok(Tensor { ty, data: Data::Packed(bytes) });
         }
         let count = ty.shape.elements();
         if let Some(values) = decode_floats(ty.dtype, bytes, count) {
@@ -72,7 +77,7 @@ impl<'v> Tensor<'v> {
         match &self.data {
             Data::Floats(values) => Cow::Borrowed(values),
             Data::Halves(halves) => Cow::Owned(halves.to_f32_vec()),
-            Data::Ints(_) | Data::Text => panic!("{} holds no floats", self.ty),
+            Data::Ints(_) | Data::Packed(_) | Data::Text => panic!("{} holds no floats", self.ty),
         }
     }
 
@@ -80,10 +85,28 @@ impl<'v> Tensor<'v> {
     ///
     /// # Panics
     /// If it holds none, which type rules exclude.
-    pub(crate) fn as_ints(&self) -> &[i64] {
+    pub(crate) fn as_ints(&self) -> Cow<'_, [i64]> {
         match &self.data {
-            Data::Ints(values) => values,
+            Data::Ints(values) => Cow::Borrowed(values),
+            Data::Packed(bytes) => {
+                let values = decode_ints(self.ty.dtype, bytes, self.ty.shape.elements());
+                Cow::Owned(values.expect("packed literals are checked when they are made"))
+            }
             Data::Floats(_) | Data::Halves(_) | Data::Text => panic!("{} holds no integers", self.ty),
+        }
+    }
+
+    /// The values of a tensor of unsigned integers of at most 8 bits.
+    ///
+    /// # Panics
+    /// If it is none, which type rules exclude.
+    pub(crate) fn as_bytes(&self) -> Cow<'_, [u8]> {
+        match self.data {
+            Data::Packed(bytes) if self.ty.dtype == DType::U8 => Cow::Borrowed(bytes),
+            Data::Packed(bytes) => {
+                Cow::Owned(unpack(bytes, self.ty.dtype.bits() as usize, self.ty.shape.elements()))
+            }
+            _ => Cow::Owned(self.as_ints().iter().map(|&value| value as u8).collect()),
         }
     }
 
@@ -99,7 +122,7 @@ impl<'v> Tensor<'v> {
         match &self.data {
             Data::Floats(values) => Tensor::floats(ty, view.of(values)),
             Data::Halves(halves) => Tensor::floats(ty, view.of(halves).to_f32_vec()),
-            Data::Ints(values) => Tensor::ints(ty, view.of(values)),
+            Data::Ints(_) | Data::Packed(_) => Tensor::ints(ty, view.of(&self.as_ints())),
             Data::Text => Tensor { ty, data: Data::Text },
         }
     }
@@ -126,7 +149,7 @@ impl<'t> Rows<'t> {
         let source = match &tensor.data {
             Data::Floats(values) => RowSource::Floats(values),
             Data::Halves(halves) => RowSource::Halves(halves),
-            Data::Ints(_) | Data::Text => panic!("{} holds no floats", tensor.ty),
+            Data::Ints(_) | Data::Packed(_) | Data::Text => panic!("{} holds no floats", tensor.ty),
         };
         Rows { source, len, row: vec![0.0; len] }
     }

@@ -93,7 +93,8 @@ fn additive_mask(e: &Eval<'_, '_>, keys: usize) -> Option<Vec<f32>> {
     let shape = Shape::new(shape);
     Some(match mask.ty.dtype {
         DType::Bool => {
-            let seen = spread(mask.as_ints(), &mask.ty.shape, &shape);
+            let seen = mask.as_ints();
+            let seen = spread(&seen, &mask.ty.shape, &shape);
             seen.iter().map(|&seen| if seen != 0 { 0.0 } else { f32::NEG_INFINITY }).collect()
         }
         _ => spread(&mask.as_floats(), &mask.ty.shape, &shape).into_owned(),

@@ -45,7 +45,7 @@ fn eval_cast<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     match (e.holds_floats("x"), to.is_float()) {
         (true, true) => e.computed(e.floats("x").into_owned()),
         (false, true) => e.computed(e.ints("x").iter().map(|&x| x as f32).collect()),
-        (false, false) => e.computed_ints(e.ints("x").to_vec()),
+        (false, false) => e.computed_ints(e.ints("x").into_owned()),
         (true, false) if to == DType::Bool => {
             e.computed_ints(e.floats("x").iter().map(|&x| i64::from(x != 0.0)).collect())
         }

@@ -161,57 +161,88 @@ fn eval_lut<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     let [entries, vector] = lut.ty.shape[rank..] else {
         unreachable!("the type rule asks for two more axes")
     };
-    let groups = Shape::new(&lut.ty.shape[..rank]);
+    let blocks = Blocks::of(&lut.ty.shape[..rank], &indices.ty.shape);
+    let table = Table { entries, vector };
     let axis = if e.call.has("vector_axis") { e.call.axis("vector_axis", rank)? } else { rank - 1 };
-    // Entry v of index position i lands at i * V + v on the vector axis: put V last, then move it behind that axis.
-    let mut spread = indices.ty.shape.to_vec();
-    spread.push(vector);
+    // Entry v of index position i lands at i * V + v on the vector axis: V comes last, and moves behind that axis.
+    let mut shape = indices.ty.shape.to_vec();
+    shape.push(vector);
     let mut perm: Vec<usize> = (0..rank).collect();
     perm.insert(axis + 1, rank);
-    let view = View::permuted(&Shape::new(spread), &perm);
-    let offsets = blocks(&groups, &indices.ty.shape).into_iter().map(|group| group * entries);
-    let at: Vec<usize> =
-        offsets.zip(indices.as_ints()).map(|(first, &index)| first + index as usize).collect();
-    let ty = e.result().clone();
+    let view = View::permuted(&Shape::new(shape), &perm);
+    let (indices, ty) = (indices.as_bytes(), e.result().clone());
     Ok(vec![if lut.ty.dtype.is_float() {
-        Tensor::floats(ty, looked_up(&lut.as_floats(), vector, &at, &view))
+        Tensor::floats(ty, view.of(&table.look_up(&indices, &lut.as_floats(), &blocks)))
     } else {
-        Tensor::ints(ty, looked_up(lut.as_ints(), vector, &at, &view))
+        Tensor::ints(ty, view.of(&table.look_up(&indices, &lut.as_ints(), &blocks)))
     }])
 }
 
-fn looked_up<T: Copy>(lut: &[T], vector: usize, at: &[usize], view: &View) -> Vec<T> {
-    if vector == 1 {
-        return at.iter().map(|&at| lut[at]).collect();
-    }
-    let vectors: Vec<T> = at.iter().flat_map(|&at| &lut[at * vector..][..vector]).copied().collect();
-    view.of(&vectors)
+/// The form of a palette: so many entries of so many values each.
+struct Table {
+    entries: usize,
+    vector: usize,
 }
 
-/// For each element of `data`, which of `blocks` it belongs to, each dimension cut into equal parts.
-fn blocks(blocks: &[usize], data: &[usize]) -> Vec<usize> {
-    let strides = Shape::new(blocks).strides();
-    // Each axis is walked twice: from block to block, and within one without moving.
-    let (mut dims, mut steps) = (Vec::new(), Vec::new());
-    for (axis, (&count, &extent)) in blocks.iter().zip(data).enumerate() {
-        dims.extend([count, extent / count]);
-        steps.extend([strides[axis] as isize, 0]);
+impl Table {
+    /// The entries at `indices`, each in the palette of its block.
+    fn look_up<T: Copy>(&self, indices: &[u8], lut: &[T], blocks: &Blocks) -> Vec<T> {
+        let mut out = Vec::with_capacity(indices.len() * self.vector);
+        for (indices, block) in indices.chunks(blocks.run).zip(&blocks.of_runs) {
+            let palette = &lut[block * self.entries * self.vector..][..self.entries * self.vector];
+            match self.vector {
+                1 => out.extend(indices.iter().map(|&index| palette[usize::from(index)])),
+                _ => indices.iter().for_each(|&index| {
+                    out.extend_from_slice(&palette[usize::from(index) * self.vector..][..self.vector]);
+                }),
+            }
+        }
+        out
     }
-    let numbers: Vec<usize> = (0..blocks.iter().product()).collect();
-    View { start: 0, dims, steps }.of(&numbers)
+}
+
+/// Data whose every dimension is cut into equal parts, as runs of elements that belong to one block.
+struct Blocks {
+    /// Elements of a run.
+    run: usize,
+    /// The block of each run, in order.
+    of_runs: Vec<usize>,
+}
+
+impl Blocks {
+    /// `data` cut into `counts[i]` parts along axis i.
+    fn of(counts: &[usize], data: &[usize]) -> Self {
+        let strides = Shape::new(counts).strides();
+        // Behind the last axis that is cut, everything belongs to one block.
+        let Some(last) = counts.iter().rposition(|&count| count > 1) else {
+            return Blocks { run: data.iter().product(), of_runs: vec![0] };
+        };
+        // The axes before it are walked twice: from block to block, and within one without moving.
+        let (mut dims, mut steps) = (Vec::new(), Vec::new());
+        for axis in 0..last {
+            dims.extend([counts[axis], data[axis] / counts[axis]]);
+            steps.extend([strides[axis] as isize, 0]);
+        }
+        dims.push(counts[last]);
+        steps.push(strides[last] as isize);
+        let numbers: Vec<usize> = (0..counts.iter().product()).collect();
+        Blocks {
+            run: data[last] / counts[last] * data[last + 1..].iter().product::<usize>(),
+            of_runs: View { start: 0, dims, steps }.of(&numbers),
+        }
+    }
 }
 
 fn eval_packed_lut<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
-    let (lut, stream) = (e.tensor("lut"), e.ints("indices"));
-    let bits = lut.ty.shape[0].ilog2();
-    let stream: Vec<u8> = stream.iter().map(|&byte| byte as u8).collect();
-    let ty = e.result().clone();
-    let at: Vec<usize> = unpack(&stream, bits as usize, ty.shape.elements()).map(usize::from).collect();
-    let view = View::permuted(&Shape::from([at.len()]), &[0]);
+    let (lut, ty) = (e.tensor("lut"), e.result().clone());
+    let entries = lut.ty.shape[0];
+    let indices = unpack(&e.tensor("indices").as_bytes(), entries.ilog2() as usize, ty.shape.elements());
+    let blocks = Blocks { run: indices.len(), of_runs: vec![0] };
+    let table = Table { entries, vector: 1 };
     Ok(vec![if lut.ty.dtype.is_float() {
-        Tensor::floats(ty, looked_up(&lut.as_floats(), 1, &at, &view))
+        Tensor::floats(ty, table.look_up(&indices, &lut.as_floats(), &blocks))
     } else {
-        Tensor::ints(ty, looked_up(lut.as_ints(), 1, &at, &view))
+        Tensor::ints(ty, table.look_up(&indices, &lut.as_ints(), &blocks))
     }])
 }
 
@@ -225,12 +256,12 @@ fn numbers(tensor: &Tensor<'_>) -> Vec<f32> {
 
 fn eval_blockwise<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     let (mut data, scale) = (numbers(e.tensor("data")), e.floats("scale"));
-    let at = blocks(e.shape("scale"), e.shape("data"));
-    if let Some(offset) = e.tensors("offset").first() {
-        let offset = numbers(offset);
-        data.iter_mut().zip(&at).for_each(|(value, &at)| *value -= offset[at]);
+    let offset = e.tensors("offset").first().map(numbers);
+    let blocks = Blocks::of(e.shape("scale"), e.shape("data"));
+    for (run, &block) in data.chunks_mut(blocks.run).zip(&blocks.of_runs) {
+        let offset = offset.as_ref().map_or(0.0, |offset| offset[block]);
+        run.iter_mut().for_each(|value| *value = scale[block] * (*value - offset));
     }
-    data.iter_mut().zip(&at).for_each(|(value, &at)| *value *= scale[at]);
     e.computed(data)
 }
 

@@ -167,7 +167,8 @@ fn compare<'v>(e: &Eval<'_, 'v>, holds: fn(Option<Ordering>) -> bool) -> Results
         let (x, y) = (e.floats("x"), e.floats("y"));
         each(&spread(&x, from_x, shape), &spread(&y, from_y, shape), holds)
     } else {
-        each(&spread(e.ints("x"), from_x, shape), &spread(e.ints("y"), from_y, shape), holds)
+        let (x, y) = (e.ints("x"), e.ints("y"));
+        each(&spread(&x, from_x, shape), &spread(&y, from_y, shape), holds)
     };
     e.computed_ints(truths)
 }
@@ -177,7 +178,8 @@ fn eval_select<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
         cond.iter().zip(a.iter().zip(b)).map(|(&cond, (&a, &b))| if cond != 0 { a } else { b }).collect()
     }
     let ty = e.result();
-    let cond = spread(e.ints("cond"), e.shape("cond"), &ty.shape);
+    let cond = e.ints("cond");
+    let cond = spread(&cond, e.shape("cond"), &ty.shape);
     let [a, b] = ["a", "b"].map(|name| {
         let tensor = e.tensor(name);
         tensor.viewed(&View::broadcast(&tensor.ty.shape, &ty.shape), &ty.shape)
@@ -185,6 +187,6 @@ fn eval_select<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     e.moved(if e.holds_floats("a") {
         Tensor::floats(ty.clone(), choose(&cond, &a.as_floats(), &b.as_floats()))
     } else {
-        Tensor::ints(ty.clone(), choose(&cond, a.as_ints(), b.as_ints()))
+        Tensor::ints(ty.clone(), choose(&cond, &a.as_ints(), &b.as_ints()))
     })
 }

@@ -44,7 +44,7 @@ impl<'e, 'v> Eval<'e, 'v> {
         self.tensor(name).as_floats()
     }
 
-    pub(super) fn ints(&self, name: &str) -> &'e [i64] {
+    pub(super) fn ints(&self, name: &str) -> Cow<'e, [i64]> {
         self.tensor(name).as_ints()
     }
 
@@ -118,8 +118,8 @@ impl<'e, 'v> Eval<'e, 'v> {
             self.numerics.binary(f, &x, &y, &mut out);
             return self.computed(out);
         }
-        let x = spread(self.ints("x"), self.shape("x"), shape);
-        let y = spread(self.ints("y"), self.shape("y"), shape);
+        let (x, y) = (self.ints("x"), self.ints("y"));
+        let (x, y) = (spread(&x, self.shape("x"), shape), spread(&y, self.shape("y"), shape));
         self.computed_ints(x.iter().zip(y.iter()).map(|(&x, &y)| of_ints(x, y)).collect())
     }
 
@@ -131,7 +131,7 @@ impl<'e, 'v> Eval<'e, 'v> {
         let shape = Shape::new(view.dims.clone());
         let ty = TensorType::new(tensor.ty.dtype, shape);
         let moved = match &tensor.data {
-            Data::Ints(values) => Tensor::ints(ty, view.of(values)),
+            Data::Ints(_) | Data::Packed(_) => Tensor::ints(ty, view.of(&tensor.as_ints())),
             _ => Tensor::floats(ty, view.of(&tensor.as_floats())),
         };
         (moved, perm)

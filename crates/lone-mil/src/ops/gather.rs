@@ -64,9 +64,9 @@ fn eval<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     };
     let ty = e.result().clone();
     e.moved(if e.holds_floats("x") {
-        Tensor::floats(ty, places.gather(&e.floats("x"), indices))
+        Tensor::floats(ty, places.gather(&e.floats("x"), &indices))
     } else {
-        Tensor::ints(ty, places.gather(e.ints("x"), indices))
+        Tensor::ints(ty, places.gather(&e.ints("x"), &indices))
     })
 }
 

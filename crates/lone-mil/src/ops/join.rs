@@ -132,7 +132,9 @@ fn eval_concat<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
             floats.iter().zip(values).map(|(f, value)| (&**f, run(value))).collect();
         e.moved(Tensor::floats(e.result().clone(), interleave(&runs)))
     } else {
-        let runs: Vec<_> = values.iter().map(|value| (value.as_ints(), run(value))).collect();
+        let ints: Vec<_> = values.iter().map(Tensor::as_ints).collect();
+        let runs: Vec<(&[i64], usize)> =
+            ints.iter().zip(values).map(|(i, value)| (&**i, run(value))).collect();
         e.moved(Tensor::ints(e.result().clone(), interleave(&runs)))
     }
 }

@@ -119,7 +119,7 @@ fn eval_matmul<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
         return e.computed(product.of_rows((&x, &x_batch), (&y, &y_batch), dot));
     }
     let dot = |x: &[i64], y: &[i64]| x.iter().zip(y).fold(0i64, |sum, (x, y)| sum.wrapping_add(x * y));
-    e.computed_ints(product.of_rows((x.as_ints(), &x_batch), (y.as_ints(), &y_batch), dot))
+    e.computed_ints(product.of_rows((&x.as_ints(), &x_batch), (&y.as_ints(), &y_batch), dot))
 }
 
 /// The matrices of an operand with the axis summed over last, and which of them each batch takes.

@@ -236,7 +236,7 @@ fn eval_update<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
         out
     }
     let (x, ty) = (e.shape("x"), e.result().clone());
-    let ranges = ranges(e.call, e.ints("begin"), e.ints("end"))?;
+    let ranges = ranges(e.call, &e.ints("begin"), &e.ints("end"))?;
     if shape_of(&ranges) != *e.shape("update") {
         return Err(e.call.wrong_type("update", format!("{}, the region of x {x}", shape_of(&ranges))));
     }
@@ -245,7 +245,7 @@ fn eval_update<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     e.moved(if e.holds_floats("x") {
         Tensor::floats(ty, replaced(&e.floats("x"), &at, &e.floats("update")))
     } else {
-        Tensor::ints(ty, replaced(e.ints("x"), &at, e.ints("update")))
+        Tensor::ints(ty, replaced(&e.ints("x"), &at, &e.ints("update")))
     })
 }
 
