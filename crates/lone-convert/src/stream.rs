@@ -17,7 +17,8 @@ use crate::{ConvertError, Progress};
 
 const _: () = assert!(cfg!(target_endian = "little"), "halves are written as they lie in memory");
 
-const BLOCK_ELEMENTS: usize = 2 << 20;
+/// Elements of a block: enough for one write to pass through buffers, few enough to stay cached from thread to thread.
+const BLOCK_ELEMENTS: usize = 1 << 20;
 const BLOCKS: usize = 4;
 
 /// Blocks of fp16 elements, source after source, as another thread makes them.
@@ -75,11 +76,11 @@ fn block_rows(source: &Source<'_>) -> usize {
 fn produce(sources: &[Source<'_>], empty: &Receiver<Vec<f16>>, full: &SyncSender<Vec<f16>>) {
     for source in sources {
         let block = block_rows(source);
+        source.tensor.prefetch(source.rows.clone());
         for start in source.rows.clone().step_by(block) {
             let rows = start..source.rows.end.min(start + block);
             let Ok(mut halves) = empty.recv() else { return };
             halves.resize(rows.len() * source.columns.len(), f16::ZERO);
-            source.tensor.prefetch(rows.clone());
             source.tensor.read_columns_f16(rows, source.columns.clone(), source.scale, &mut halves);
             if full.send(halves).is_err() {
                 return;

@@ -10,7 +10,8 @@ use lone_lfm::checkpoint::{Checkpoint, F16_MAX, Tensor};
 
 use crate::{ConvertError, Phase, Progress};
 
-const BLOCK_BYTES: usize = 4 << 20;
+/// What stays in a core's cache between hashing and looking for the largest.
+const BLOCK_BYTES: usize = 1 << 18;
 
 /// What is known of the tensors.
 #[derive(Debug)]
@@ -76,6 +77,7 @@ fn read_through(
     let row_bytes = tensor.row_len() * tensor.dtype().bytes();
     let block = (BLOCK_BYTES / row_bytes).max(1);
     let mut largest = 0f32;
+    tensor.prefetch(0..tensor.rows());
     for start in (0..tensor.rows()).step_by(block) {
         if progress.is_cancelled() {
             return Err(ConvertError::Cancelled);
