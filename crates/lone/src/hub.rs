@@ -26,6 +26,8 @@ mod tests;
 
 use std::path::PathBuf;
 
+use lone_lfm::Config;
+
 use crate::interrupt::Interrupt;
 use crate::ui::Ui;
 use cache::RepoCache;
@@ -91,10 +93,13 @@ impl<'a> Hub<'a> {
         // The small files come first: the index among them names the large ones.
         let small = self.describe(repo, listing, &listing.small_files())?;
         self.download(repo, cache, listing, &small)?;
-        let weights = listing.weight_files(&cache.snapshot(&listing.commit), repo)?;
+        let snapshot = cache.snapshot(&listing.commit);
+        // A model that lone does not know is refused before gigabytes of it are fetched.
+        Config::open(&snapshot)?;
+        let weights = listing.weight_files(&snapshot, repo)?;
         let weights = self.describe(repo, listing, &weights)?;
         self.download(repo, cache, listing, &weights)?;
-        Ok(cache.snapshot(&listing.commit))
+        Ok(snapshot)
     }
 
     fn describe(

@@ -52,6 +52,17 @@ impl Prompt {
         })
     }
 
+    /// Refuses text for a model without a tokenizer; `dir` is a checkpoint or a bundle.
+    ///
+    /// # Errors
+    /// The refusal, with what the model, called `name`, takes instead.
+    pub(crate) fn check_readable(&self, dir: &Path, name: &str) -> Result<(), UserError> {
+        if matches!(self, Prompt::Tokens(_)) || dir.join("tokenizer.json").is_file() {
+            return Ok(());
+        }
+        Err(no_tokenizer(name))
+    }
+
     /// The tokens of the prompt for the model in the bundle at `dir`. Raw text gets the beginning-of-text token in
     /// front unless it starts with it; what a template renders gets nothing added.
     ///
@@ -68,16 +79,17 @@ impl Prompt {
             Prompt::Text(text) => text.clone(),
             Prompt::Chat { system, user } => render(dir, system.as_deref(), user)?,
         };
-        let tokenizer = tokenizer.ok_or_else(|| {
-            UserError::new(format_args!("{} has no tokenizer, so it cannot read text", facts.name))
-                .with_hint("--prompt-ids 1,5,7 gives it tokens")
-        })?;
-        let tokens = tokenizer.encode(&text)?;
+        let tokens = tokenizer.ok_or_else(|| no_tokenizer(&facts.name))?.encode(&text)?;
         Ok(match self {
             Prompt::Text(_) => raw_prompt(facts, tokens),
             Prompt::Chat { .. } | Prompt::Tokens(_) => tokens,
         })
     }
+}
+
+fn no_tokenizer(model: &str) -> UserError {
+    UserError::new(format_args!("{model} has no tokenizer, so it cannot read text"))
+        .with_hint("--prompt-ids 1,5,7 gives it tokens")
 }
 
 fn render(dir: &Path, system: Option<&str>, user: &str) -> Result<String, Failure> {

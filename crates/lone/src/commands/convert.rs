@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lone_convert::ConvertOptions;
+use lone_convert::{ConvertError, ConvertOptions};
 use serde::Serialize;
 
 use super::Context;
@@ -31,7 +31,12 @@ struct Summary {
 pub(crate) fn execute(args: &ConvertArgs, context: &Context) -> Result<(), Failure> {
     context.watch_for_interrupts();
     let options = ConvertOptions { force: args.force, ..conversion::options(&args.conversion) };
-    let source = ModelSource::resolve(&args.model)?.checkpoint(context)?;
+    let source = ModelSource::resolve(&args.model)?;
+    if args.out.exists() && !args.force {
+        // The converter refuses this too, but a download may come before it.
+        return Err(ConvertError::Exists { out: args.out.clone() }.into());
+    }
+    let source = source.checkpoint(context)?;
     let Converted { bundle, notes, bytes, seconds } =
         conversion::convert(&source, &args.out, &options, context)?;
     let summary = Summary {

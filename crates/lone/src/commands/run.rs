@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lone_bundle::Bundle;
-use lone_engine::{Generation, LoadOptions, Request, RequestError, Runtime, SessionOptions};
+use lone_engine::{FinishReason, Generation, LoadOptions, Request, RequestError, Runtime, SessionOptions};
 use lone_lfm::{Tokenizer, TokenizerError};
 
 use super::Context;
-use crate::args::RunArgs;
+use crate::args::{ConversionArgs, RunArgs};
 use crate::failure::Failure;
 use crate::prompt::Prompt;
 use crate::source::ModelSource;
@@ -26,11 +26,12 @@ use report::{Report, Setting};
 /// As the prompt, the model and the backend have it; [`Failure::Interrupted`] after Ctrl-C, when what there was of
 /// the answer has been shown.
 pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> {
-    // What can be refused without the model comes before fetching and converting it.
+    // What can be refused at once comes first, then what the user has to type, then what takes long.
+    let source = Source::resolve(args)?;
     let backend = backend::choose(args.backend, args.threads)?;
     let prompt = Prompt::read(args, &context.ui)?;
     context.watch_for_interrupts();
-    let dir = bundle_dir(args, context)?;
+    let dir = source.bundle_dir(&prompt, &args.conversion, context)?;
 
     let bundle = Bundle::open(&dir)?;
     let tokenizer = open_tokenizer(&dir)?;
@@ -66,17 +67,44 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     } else {
         context.ui.note(report.line());
     }
-    if context.interrupt.is_raised() { Err(Failure::Interrupted(String::new())) } else { Ok(()) }
+    match generation.finish_reason() {
+        Some(FinishReason::Cancelled) => Err(Failure::Interrupted(String::new())),
+        _ => Ok(()),
+    }
 }
 
-/// The bundle that was named, or the converted checkpoint.
-fn bundle_dir(args: &RunArgs, context: &Context) -> Result<PathBuf, Failure> {
-    if let Some(dir) = &args.bundle {
-        return Ok(dir.clone());
+/// What runs.
+enum Source {
+    Bundle(PathBuf),
+    Model(ModelSource),
+}
+
+impl Source {
+    fn resolve(args: &RunArgs) -> Result<Self, Failure> {
+        if let Some(dir) = &args.bundle {
+            Bundle::open(dir)?;
+            return Ok(Source::Bundle(dir.clone()));
+        }
+        let model = args.model.as_deref().expect("clap requires a bundle or a model");
+        Ok(Source::Model(ModelSource::resolve(model)?))
     }
-    let model = args.model.as_deref().expect("clap requires a bundle or a model");
-    let source = ModelSource::resolve(model)?.checkpoint(context)?;
-    converted::bundle_of(&source, &conversion::options(&args.conversion), context)
+
+    /// The bundle that was named, or the converted checkpoint.
+    fn bundle_dir(
+        &self,
+        prompt: &Prompt,
+        conversion: &ConversionArgs,
+        context: &Context,
+    ) -> Result<PathBuf, Failure> {
+        match self {
+            Source::Bundle(dir) => Ok(dir.clone()),
+            Source::Model(model) => {
+                let checkpoint = model.checkpoint(context)?;
+                prompt.check_readable(&checkpoint.dir, &checkpoint.name)?;
+                converted::bundle_of(&checkpoint, &conversion::options(conversion), context)
+            }
+        }
+    }
 }
 
 /// The bundle's tokenizer, if it has one.

@@ -35,6 +35,8 @@ pub(crate) enum HubError {
     Hash { file: String, expected: String, found: String },
     #[error("{repo} is not a checkpoint lone can read: it has no {missing}")]
     NotACheckpoint { repo: RepoSpec, missing: &'static str },
+    #[error(transparent)]
+    Config(#[from] lone_lfm::ConfigError),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("what has arrived of {file} is kept; the same command continues there")]
@@ -86,6 +88,7 @@ impl HubError {
             }
             HubError::NoFile { .. }
             | HubError::Protocol { .. }
+            | HubError::Config(_)
             | HubError::Io { .. }
             | HubError::Interrupted { .. } => return None,
         })

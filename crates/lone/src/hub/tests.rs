@@ -9,6 +9,8 @@ use crate::environment::Environment;
 
 const REPO: &str = "Org/Model-1";
 
+const CONFIG: &[u8] = include_bytes!("../../../../models/micro/lfm3-window8/config.json");
+
 /// A hub with one model, a cache for its files, and somebody to fetch them.
 struct Scene {
     hub: FakeHub,
@@ -59,7 +61,7 @@ fn weights(count: usize) -> Vec<u8> {
 fn single_file_checkpoint() -> Vec<(String, Vec<u8>)> {
     vec![
         ("README.md".into(), b"not wanted".to_vec()),
-        ("config.json".into(), b"{}".to_vec()),
+        ("config.json".into(), CONFIG.to_vec()),
         ("model.safetensors".into(), weights(100_000)),
         ("pytorch_model.bin".into(), b"not wanted".to_vec()),
         ("tokenizer.json".into(), b"{\"a\": 1}".to_vec()),
@@ -244,6 +246,17 @@ fn a_repository_without_safetensors_is_refused_before_anything_is_fetched() {
     let error = scene.fetch().unwrap_err();
     assert!(matches!(error, HubError::NotACheckpoint { missing: "model.safetensors", .. }), "{error}");
     assert_eq!(scene.hub.take_requests().len(), 1);
+}
+
+#[test]
+fn a_model_that_is_not_known_is_refused_before_its_weights_are_fetched() {
+    let mut files = single_file_checkpoint();
+    files.retain(|(name, _)| name != "config.json");
+    files.push(("config.json".into(), br#"{"model_type": "llama"}"#.to_vec()));
+    let scene = Scene::with_files(files);
+    let error = scene.fetch().unwrap_err();
+    assert!(error.to_string().contains("\"llama\""), "{error}");
+    assert!(scene.hub.take_requests().iter().all(|request| !request.path.contains("model.safetensors")));
 }
 
 #[test]

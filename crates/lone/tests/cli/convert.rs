@@ -2,10 +2,9 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::checkpoint::Checkpoint;
-use crate::machine::{Machine, model, names};
+use crate::machine::{Machine, model, names, wait_until};
 
 const MICRO: &str = "micro/lfm3-window8";
 
@@ -126,14 +125,6 @@ fn a_full_disk_is_named_with_what_was_needed_and_leaves_nothing_behind() {
     assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""));
     assert!(outcome.stderr.starts_with("error: no space left: the bundle in disk"), "{}", outcome.stderr);
     assert!(left.is_empty(), "{left:?}");
-}
-
-fn wait_until(mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(60), "it never happened");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the tests of the whole program share: a `lone` that sees nothing of the machine it runs on.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;
@@ -51,7 +52,7 @@ impl Machine {
     fn confine(&self, command: &mut Command) {
         command.current_dir(self.path()).env_clear();
         command.env("HOME", self.path().join("home")).env("LONE_CACHE", self.path().join("cache"));
-        command.timeout(std::time::Duration::from_secs(120));
+        command.timeout(Duration::from_secs(120));
     }
 
     /// Runs `lone` and takes down what it said. Paths in here are shown as `[DIR]`.
@@ -103,4 +104,13 @@ pub fn names(dir: &Path) -> Vec<String> {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// Waits until something has come about.
+pub fn wait_until(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never happened");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }

@@ -1,11 +1,11 @@
 //! `lone run`: answers, how they are shown, and how they end.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::machine::{Machine, Outcome, model, names};
+use crate::machine::{Machine, Outcome, model, names, wait_until};
 
 const QUESTION: [&str; 6] =
     ["run", "--model", "demo", "--chat", "--prompt", "What is the capital of France?"];
@@ -99,6 +99,17 @@ fn the_prompt_comes_from_a_flag_a_file_or_stdin_alike() {
         (empty.code, empty.stderr.as_str()),
         (1, "error: the prompt is empty\n hint: --prompt TEXT\n")
     );
+}
+
+#[test]
+fn text_for_a_model_without_a_tokenizer_is_refused_before_converting_it() {
+    let machine = Machine::new();
+    let model = model("micro/lfm3-window8");
+    let outcome = machine.run(&["run", "--model", model.to_str().unwrap(), "--prompt", "Hello"]);
+    let expected = "error: lfm3-window8 has no tokenizer, so it cannot read text\n \
+                    hint: --prompt-ids 1,5,7 gives it tokens\n";
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (1, expected));
+    assert!(names(machine.path()).is_empty(), "{:?}", names(machine.path()));
 }
 
 #[test]
@@ -200,10 +211,10 @@ fn a_damaged_bundle_in_the_cache_is_converted_again() {
     assert!(outcome.stderr.contains("embeddings.bin is missing; converting again"), "{}", outcome.stderr);
 }
 
-/// A run that would take long, begun: its first bytes of stdout are there.
-fn long_run(machine: &Machine, flags: &[&str]) -> std::process::Child {
+/// A run that would take long, begun.
+fn long_run(machine: &Machine, flags: &[&str]) -> Child {
     let model = model("micro/lfm3-window8");
-    let mut child = Command::new(machine.program())
+    Command::new(machine.program())
         .args([
             "run",
             "--model",
@@ -220,19 +231,20 @@ fn long_run(machine: &Machine, flags: &[&str]) -> std::process::Child {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
-    if !flags.contains(&"--json") {
-        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-    }
-    child
+        .unwrap()
+}
+
+fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
 }
 
 #[test]
 #[cfg(unix)]
 fn ctrl_c_ends_the_answer_and_shows_what_there_is() {
     let machine = Machine::new();
-    let child = long_run(&machine, &[]);
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let mut child = long_run(&machine, &[]);
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
@@ -240,8 +252,35 @@ fn ctrl_c_ends_the_answer_and_shows_what_there_is() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn ctrl_c_ends_json_as_one_whole_object() {
+    let machine = Machine::new();
+    // With the conversion done, whatever Ctrl-C stops is the answer.
+    let model = model("micro/lfm3-window8");
+    let short = ["run", "--model", model.to_str().unwrap(), "--prompt-ids", "1", "--ctx", "4096"];
+    assert_eq!(machine.run(&[&short[..], &["--max-new-tokens", "1"]].concat()).code, 0);
+    let child = long_run(&machine, &["--json"]);
+    wait_until(|| watches_for_ctrl_c(&child));
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["finish_reason"], "interrupted");
+}
+
+/// Whether the process has a handler for SIGINT, which is signal 2.
+#[cfg(target_os = "linux")]
+fn watches_for_ctrl_c(child: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(caught.trim(), 16).unwrap() & 0b10 != 0
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_answer_quietly() {
-    let mut child = long_run(&Machine::new(), &[]);
+    let machine = Machine::new();
+    let mut child = long_run(&machine, &[]);
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
