@@ -38,7 +38,7 @@ pub(crate) struct ConversionArgs {
     #[arg(long, value_name = "CHUNKS", help_heading = SHAPES)]
     pub(crate) head_chunks: Option<usize>,
 
-    /// Keep only the window of sliding layers, in a ring [default]
+    /// Keep only the window of sliding layers, in a ring; this is the default
     #[arg(long, overrides_with = "no_ring", help_heading = SHAPES)]
     pub(crate) ring: bool,
 

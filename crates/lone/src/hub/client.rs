@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use ureq::http::{self, Uri};
+use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Body};
 
 use super::{HubError, RepoSpec, Settings};
@@ -48,6 +49,7 @@ impl Answer {
 impl Client {
     pub(super) fn new(settings: &Settings, interrupt: Interrupt) -> Self {
         let config = Agent::config_builder()
+            .tls_config(tls())
             .user_agent(concat!("lone/", env!("CARGO_PKG_VERSION")))
             // Sizes must be those of the files, and a file must arrive as it is.
             .accept_encoding("identity")
@@ -188,6 +190,16 @@ impl Client {
             },
             _ => HubError::Status { url: answer.url.clone(), status },
         })
+    }
+}
+
+/// The system's TLS and certificates on macOS, rustls with Mozilla's elsewhere, as Cargo.toml has it.
+fn tls() -> TlsConfig {
+    let tls = TlsConfig::builder();
+    if cfg!(target_os = "macos") {
+        tls.provider(TlsProvider::NativeTls).root_certs(RootCerts::PlatformVerifier).build()
+    } else {
+        tls.build()
     }
 }
 
