@@ -62,19 +62,19 @@ impl<'a> Hub<'a> {
         if let Some(dir) = cache.complete_commit(&repo.revision) {
             return Ok(dir);
         }
+        let earlier = cache.complete_ref(&repo.revision);
         if self.settings.offline {
-            return cache
-                .complete_ref(&repo.revision)
-                .ok_or_else(|| HubError::Offline { repo: repo.clone() });
+            return earlier.ok_or_else(|| HubError::Offline { repo: repo.clone() });
         }
-        let listing = match Listing::request(&self.client, repo) {
-            Ok(listing) => listing,
-            Err(error) if error.is_transient() => {
-                let Some(dir) = cache.complete_ref(&repo.revision) else { return Err(error) };
+        // Who has a copy to fall back on is not kept waiting.
+        let attempts = if earlier.is_some() { 1 } else { client::ATTEMPTS };
+        let listing = match (Listing::request(&self.client, repo, attempts), earlier) {
+            (Ok(listing), _) => listing,
+            (Err(error), Some(dir)) if error.is_transient() => {
                 self.ui.warn(format_args!("{error}; using the copy downloaded earlier"));
                 return Ok(dir);
             }
-            Err(error) => return Err(error),
+            (Err(error), _) => return Err(error),
         };
         cache.write_ref(&repo.revision, &listing.commit)?;
         if let Some(dir) = cache.complete_commit(&listing.commit) {

@@ -12,7 +12,8 @@ use ureq::{Agent, Body};
 use super::{HubError, RepoSpec, Settings};
 use crate::interrupt::Interrupt;
 
-const ATTEMPTS: u32 = 5;
+/// How often a request is made before its failure counts.
+pub(super) const ATTEMPTS: u32 = 5;
 const MOST_REDIRECTS: usize = 8;
 const MOST_TEXT_BYTES: u64 = 64 << 20;
 
@@ -69,9 +70,14 @@ impl Client {
     }
 
     /// The text at `path` of the hub, and its address.
-    pub(super) fn get_text(&self, repo: &RepoSpec, path: &str) -> Result<(String, String), HubError> {
+    pub(super) fn get_text(
+        &self,
+        repo: &RepoSpec,
+        path: &str,
+        attempts: u32,
+    ) -> Result<(String, String), HubError> {
         let url = format!("{}{path}", self.endpoint);
-        self.persist("the list of files", || {
+        self.persist(attempts, "the list of files", || {
             let mut answer = self.send(Method::Get, &url, None, Redirects::All)?;
             self.check_status(&answer, repo, None)?;
             let body = answer.response.body_mut().with_config().limit(MOST_TEXT_BYTES);
@@ -85,7 +91,7 @@ impl Client {
     /// itself, because that one has the hash and the size.
     pub(super) fn head(&self, repo: &RepoSpec, file: &str, path: &str) -> Result<Answer, HubError> {
         let url = format!("{}{path}", self.endpoint);
-        self.persist(file, || {
+        self.persist(ATTEMPTS, file, || {
             let answer = self.send(Method::Head, &url, None, Redirects::WithinTheHub)?;
             self.check_status(&answer, repo, Some(file))?;
             Ok(answer)
@@ -102,12 +108,17 @@ impl Client {
         }
     }
 
-    /// Calls `attempt` until it succeeds, fails for good, or has failed [`ATTEMPTS`] times.
-    fn persist<T>(&self, file: &str, attempt: impl Fn() -> Result<T, HubError>) -> Result<T, HubError> {
+    /// Calls `attempt` until it succeeds, fails for good, or has failed `attempts` times.
+    fn persist<T>(
+        &self,
+        attempts: u32,
+        file: &str,
+        attempt: impl Fn() -> Result<T, HubError>,
+    ) -> Result<T, HubError> {
         let mut failures = 0;
         loop {
             match attempt() {
-                Err(error) if error.is_transient() => {
+                Err(error) if error.is_transient() && failures + 1 < attempts => {
                     failures += 1;
                     self.pause_after(failures, error, file)?;
                 }

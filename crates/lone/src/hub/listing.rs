@@ -58,10 +58,10 @@ struct IndexFile {
 }
 
 impl Listing {
-    /// Asks the hub which commit `repo`'s revision is and what it holds.
-    pub(super) fn request(client: &Client, repo: &RepoSpec) -> Result<Self, HubError> {
+    /// Asks the hub which commit `repo`'s revision is and what it holds, at most `attempts` times.
+    pub(super) fn request(client: &Client, repo: &RepoSpec, attempts: u32) -> Result<Self, HubError> {
         let path = format!("/api/models/{}/revision/{}", repo.id(), repo.revision.replace('/', "%2F"));
-        let (url, text) = client.get_text(repo, &path)?;
+        let (url, text) = client.get_text(repo, &path, attempts)?;
         let protocol = |what: String| HubError::Protocol { url: url.clone(), what };
         let answer: RevisionAnswer =
             serde_json::from_str(&text).map_err(|error| protocol(error.to_string()))?;

@@ -188,13 +188,17 @@ fn a_short_outage_is_waited_out_and_a_long_one_reported() {
 }
 
 #[test]
-fn when_the_hub_is_away_the_earlier_download_serves() {
+fn when_the_hub_is_away_the_earlier_download_serves_at_once() {
     let scene = Scene::new();
     let dir = scene.fetch().unwrap();
     // Port 9 is discard's; nobody listens there.
     let away = |settings: &mut Settings| settings.endpoint = "http://127.0.0.1:9".into();
     assert_eq!(scene.fetch_with(away).unwrap(), dir);
     assert!(matches!(Scene::new().fetch_with(away).unwrap_err(), HubError::Network { .. }));
+    scene.hub.behave(Behaviour { outages: 99, ..Behaviour::default() });
+    scene.hub.take_requests();
+    assert_eq!(scene.fetch().unwrap(), dir);
+    assert_eq!(scene.hub.take_requests().len(), 1);
 }
 
 #[test]
