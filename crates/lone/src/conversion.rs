@@ -32,9 +32,11 @@ pub(crate) fn options(args: &ConversionArgs) -> ConvertOptions {
     match args.precision {
         None | Some(Precision::Fp16) => {}
     }
+    let ctx = args.ctx.unwrap_or(default.ctx);
     ConvertOptions {
-        ctx: args.ctx.unwrap_or(default.ctx),
-        prefill: args.prefill.unwrap_or(default.prefill),
+        ctx,
+        // Who asks for a small context need not ask for small passes too.
+        prefill: args.prefill.unwrap_or(default.prefill.min(ctx)),
         spec_drafts: args.spec_drafts.or(default.spec_drafts),
         layers_per_model: args.layers_per_model.unwrap_or(default.layers_per_model),
         head_chunks: args.head_chunks.unwrap_or(default.head_chunks),
@@ -97,5 +99,22 @@ impl lone_convert::Progress for Watcher<'_> {
 
     fn is_cancelled(&self) -> bool {
         self.interrupt.is_raised()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_typed_is_the_converters_default() {
+        assert_eq!(options(&ConversionArgs::default()), ConvertOptions::default());
+    }
+
+    #[test]
+    fn passes_fit_a_small_context_unless_they_are_typed() {
+        let small = ConversionArgs { ctx: Some(32), ..ConversionArgs::default() };
+        assert_eq!(options(&small).prefill, 32);
+        assert_eq!(options(&ConversionArgs { prefill: Some(64), ..small }).prefill, 64);
     }
 }
