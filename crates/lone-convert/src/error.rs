@@ -31,7 +31,7 @@ pub enum ConvertError {
     #[error("{} is not the name of a directory to create", out.display())]
     NoName { out: PathBuf },
     #[error(
-        "no space left: the bundle in {} needs {needed_bytes} bytes{}",
+        "no space left: the bundle in {} needs at least {needed_bytes} bytes{}",
         dir.display(),
         free_bytes.map(|free| format!(", and {free} are free")).unwrap_or_default()
     )]

@@ -4,12 +4,8 @@ use std::path::Path;
 
 use crate::ConvertError;
 
-/// What the small files of a bundle take at most: descriptions, a tokenizer.
-const SLACK_BYTES: u64 = 16 << 20;
-
-/// Refuses to begin what cannot be finished: `bytes` of weights in `dir`, for a bundle at `out`.
-pub(crate) fn check(dir: &Path, out: &Path, bytes: u64) -> Result<(), ConvertError> {
-    let needed_bytes = bytes + SLACK_BYTES;
+/// Refuses to begin what cannot be finished: `needed_bytes` in `dir`, for a bundle at `out`.
+pub(crate) fn check(dir: &Path, out: &Path, needed_bytes: u64) -> Result<(), ConvertError> {
     match free_bytes(dir) {
         Some(free) if free < needed_bytes => {
             Err(ConvertError::NoSpace { dir: out.into(), needed_bytes, free_bytes: Some(free) })
@@ -27,4 +23,18 @@ fn free_bytes(dir: &Path) -> Option<u64> {
 #[cfg(not(unix))]
 fn free_bytes(_: &Path) -> Option<u64> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_no_disk_is_refused_with_both_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        check(dir.path(), Path::new("b"), 1).unwrap();
+        let message = check(dir.path(), Path::new("b"), 1 << 62).unwrap_err().to_string();
+        assert!(message.starts_with("no space left: the bundle in b needs at least "), "{message}");
+        assert!(message.contains(" 4611686018427387904 bytes, and "), "{message}");
+    }
 }

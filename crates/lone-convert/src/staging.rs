@@ -55,7 +55,7 @@ impl Target {
         Ok(Target { out: out.into(), parent, partial_prefix })
     }
 
-    /// Makes the directory to fill, and removes those that dead processes left.
+    /// Makes the directory to fill.
     pub(crate) fn stage(self) -> Result<Staging, ConvertError> {
         self.remove_abandoned();
         let made_parents = make_parents(&self.parent)?;
@@ -73,6 +73,7 @@ impl Target {
         self.parent.join(name)
     }
 
+    /// Removes unfinished siblings that no living process writes.
     fn remove_abandoned(&self) {
         let Ok(siblings) = fs::read_dir(&self.parent) else { return };
         for sibling in siblings.flatten() {
@@ -108,10 +109,8 @@ impl Staging {
         }
         self.made_parents.clear();
         self.dir = PathBuf::new();
-        if replaces {
-            // The new bundle is in place; what is left of the old one is removed by the next conversion.
-            let _ = fs::remove_dir_all(&replaced);
-        }
+        // What was moved aside belongs to nobody now. A process that was dying when this one began is dead by now.
+        self.target.remove_abandoned();
         Ok(())
     }
 }
