@@ -13,6 +13,8 @@ pub enum Kind {
     Summed,
     /// A function that hardware approximates, or a chain of several roundings.
     Approximated,
+    /// An activation that hardware may keep in a table.
+    Tabled,
 }
 
 /// `|found - expected| <= absolute + relative * |expected|`.
@@ -32,6 +34,7 @@ pub struct Tolerances {
     rounded: [Tolerance; 2],
     summed: [Tolerance; 2],
     approximated: [Tolerance; 2],
+    tabled: [Tolerance; 2],
 }
 
 const fn within(absolute: f64, relative: f64) -> Tolerance {
@@ -50,6 +53,7 @@ impl Tolerances {
         rounded: [within(SUBNORMAL, HALF_ULP), within(1e-37, 1e-6)],
         summed: [within(1e-5, HALF_ULP * 1.01), within(1e-5, 1e-5)],
         approximated: [within(1e-6, HALF_ULP * 1.01), within(1e-6, 1e-5)],
+        tabled: [within(1e-6, HALF_ULP * 1.01), within(1e-6, 1e-5)],
     };
 
     /// lone's CPU engine: f32 accumulation in another order, polynomial functions, and one rounding a step.
@@ -58,6 +62,17 @@ impl Tolerances {
         rounded: [within(SUBNORMAL, HALF_ULP * 1.01), within(1e-37, 2e-6)],
         summed: [within(2e-5, HALF_ULP * 1.1), within(2e-5, 2e-5)],
         approximated: [within(2e-5, 2.0 * HALF_ULP), within(2e-6, 2e-5)],
+        tabled: [within(2e-5, 2.0 * HALF_ULP), within(2e-6, 2e-5)],
+    };
+
+    /// The simulated Neural Engine: products and parts of sums rounded to about fp16, narrow sums, and activations made
+    /// of 32 straight lines, of which silu's are the coarsest. It has no fp32.
+    pub const ANE_SIM: Tolerances = Tolerances {
+        name: "ane-sim",
+        rounded: [within(SUBNORMAL, HALF_ULP * 1.01), within(0.0, 0.0)],
+        summed: [within(2e-3, 2.0 * HALF_ULP), within(0.0, 0.0)],
+        approximated: [within(1e-4, 2.0 * HALF_ULP), within(0.0, 0.0)],
+        tabled: [within(1.5e-2, 2.0 * HALF_ULP), within(0.0, 0.0)],
     };
 
     /// The tolerance of a result of `dtype`.
@@ -67,6 +82,7 @@ impl Tolerances {
             Kind::Rounded => self.rounded,
             Kind::Summed => self.summed,
             Kind::Approximated => self.approximated,
+            Kind::Tabled => self.tabled,
         };
         if dtype == DType::F16 { half } else { single }
     }

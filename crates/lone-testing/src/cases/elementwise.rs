@@ -20,23 +20,13 @@ const UNARY: &[(&str, Kind, &[f32], &[f32])] = &[
     ("floor", Kind::Exact, &[-1.5, -0.25, 0.25, 2.0], &[-2.0, -1.0, 0.0, 2.0]),
     ("relu", Kind::Exact, &[-1.5, 0.0, 2.5, -0.0], &[0.0, 0.0, 2.5, 0.0]),
     ("round", Kind::Exact, &[-2.5, -0.75, 0.5, 1.5, 2.25], &[-2.0, -1.0, 0.0, 2.0, 2.0]),
-    (
-        "sigmoid",
-        Kind::Approximated,
-        &[0.0, 1.0, -1.0, 20.0, -60.0],
-        &[0.5, 0.731_058_6, 0.268_941_43, 1.0, 0.0],
-    ),
+    ("sigmoid", Kind::Tabled, &[0.0, 1.0, -1.0, 20.0, -60.0], &[0.5, 0.731_058_6, 0.268_941_43, 1.0, 0.0]),
     ("sign", Kind::Exact, &[-3.0, 0.0, 0.5], &[-1.0, 0.0, 1.0]),
-    (
-        "silu",
-        Kind::Approximated,
-        &[0.0, 1.0, -1.0, 60.0, -60.0],
-        &[0.0, 0.731_058_6, -0.268_941_4, 60.0, 0.0],
-    ),
+    ("silu", Kind::Tabled, &[0.0, 1.0, -1.0, 60.0, -60.0], &[0.0, 0.731_058_6, -0.268_941_4, 60.0, 0.0]),
     ("sin", Kind::Approximated, &[0.0, 0.5, 1.0], &[0.0, 0.479_425_54, 0.841_471]),
     ("sqrt", Kind::Rounded, &[0.0, 2.25, 2.0], &[0.0, 1.5, SQRT_2]),
     ("square", Kind::Rounded, &[0.0, -1.5, 255.0, 256.0], &[0.0, 2.25, 65025.0, INFINITY]),
-    ("tanh", Kind::Approximated, &[0.0, 1.0, -1.0, 30.0], &[0.0, 0.761_594_2, -0.761_594_2, 1.0]),
+    ("tanh", Kind::Tabled, &[0.0, 1.0, -1.0, 30.0], &[0.0, 0.761_594_2, -0.761_594_2, 1.0]),
 ];
 
 /// Operation, kind, and x, y, f(x, y).
@@ -215,9 +205,9 @@ fn long_ones() -> Vec<OpCase> {
     type Exact = fn(f64) -> f64;
     let functions: [(&str, Kind, Exact); 6] = [
         ("exp", Kind::Approximated, f64::exp),
-        ("tanh", Kind::Approximated, f64::tanh),
-        ("sigmoid", Kind::Approximated, |x| 1.0 / (1.0 + (-x).exp())),
-        ("silu", Kind::Approximated, |x| x / (1.0 + (-x).exp())),
+        ("tanh", Kind::Tabled, f64::tanh),
+        ("sigmoid", Kind::Tabled, |x| 1.0 / (1.0 + (-x).exp())),
+        ("silu", Kind::Tabled, |x| x / (1.0 + (-x).exp())),
         ("abs", Kind::Exact, f64::abs),
         ("square", Kind::Rounded, |x| x * x),
     ];
