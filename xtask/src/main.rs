@@ -2,9 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use xtask::ane_table;
 use xtask::fake_checkpoint::{self, DType, Model, Options, Preset};
 
 #[derive(Parser)]
@@ -16,6 +18,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Print what the precision rules buy on the simulated Neural Engine
+    AneTable,
     /// Write a checkpoint of real dimensions with random weights
     FakeCheckpoint(FakeCheckpoint),
 }
@@ -97,6 +101,7 @@ impl FakeCheckpoint {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
+        Task::AneTable => Ok(write!(io::stdout(), "{}", ane_table::Report::compute()?)?),
         Task::FakeCheckpoint(task) => fake_checkpoint::write(&task.out, &task.options()),
     }
 }

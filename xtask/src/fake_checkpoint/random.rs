@@ -6,6 +6,8 @@
 use clap::ValueEnum;
 use half::{bf16, f16};
 
+use crate::split_mix::SplitMix;
+
 /// Element types of checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the names are the types")]
@@ -84,24 +86,6 @@ impl Values {
                 word >>= TABLE.ilog2();
             }
         }
-    }
-}
-
-/// Steele, Lea and Flood's generator: one addition and a mix a word.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    /// The sum of twelve uniform numbers has deviation 1 and, less its mean 6, nearly a normal distribution.
-    fn normal(&mut self) -> f32 {
-        (0..12).map(|_| (self.next() >> 40) as f32 / (1u64 << 24) as f32).sum::<f32>() - 6.0
     }
 }
 
