@@ -14,13 +14,17 @@
     reason = "a job borrows from its caller, which the compiler cannot see across threads"
 )]
 
+mod gate;
+
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
+
+use gate::{Gate, News};
 
 /// How often an idle worker looks for the next job before it parks: 10 to 40 microseconds.
 const SPINS_BEFORE_PARKING: u32 = 1 << 9;
@@ -269,62 +273,6 @@ impl Job {
         // SAFETY: the gate is open or we are inside it, so `run` has not returned and its closure is alive.
         let task = unsafe { &*self.task };
         task(index);
-    }
-}
-
-enum News {
-    Nothing,
-    Job(u64),
-    Shutdown,
-}
-
-/// One word: the number of the job above bit 32, then whether it is open, whether the pool is being dropped,
-/// and how many workers are inside.
-#[derive(Default)]
-struct Gate(AtomicU64);
-
-impl Gate {
-    const OPEN: u64 = 1 << 31;
-    const SHUTDOWN: u64 = 1 << 30;
-    const INSIDE: u64 = Self::SHUTDOWN - 1;
-    const JOB: u64 = 1 << 32;
-
-    /// Opens the next job; what was written before is seen by whoever enters.
-    fn open(&self) {
-        self.0.fetch_add(Self::JOB | Self::OPEN, Ordering::SeqCst);
-    }
-
-    fn close(&self) {
-        self.0.fetch_and(!Self::OPEN, Ordering::Relaxed);
-    }
-
-    fn shut_down(&self) {
-        self.0.fetch_or(Self::SHUTDOWN, Ordering::SeqCst);
-    }
-
-    fn look(&self, last_job: u64) -> News {
-        let word = self.0.load(Ordering::SeqCst);
-        if word & Self::SHUTDOWN != 0 {
-            News::Shutdown
-        } else if word & Self::OPEN != 0 && word / Self::JOB != last_job {
-            News::Job(word / Self::JOB)
-        } else {
-            News::Nothing
-        }
-    }
-
-    /// Goes inside if `job` is still open.
-    fn enter(&self, job: u64) -> bool {
-        let still_open = |word: u64| (word / Self::JOB == job && word & Self::OPEN != 0).then_some(word + 1);
-        self.0.try_update(Ordering::Acquire, Ordering::Relaxed, still_open).is_ok()
-    }
-
-    fn leave(&self) {
-        self.0.fetch_sub(1, Ordering::Release);
-    }
-
-    fn occupied(&self) -> bool {
-        self.0.load(Ordering::Acquire) & Self::INSIDE != 0
     }
 }
 

@@ -1,9 +1,9 @@
 //! One task of attention: some queries of a group's heads against a share of the keys, in one pass with a
 //! running largest score.
 //!
-//! Keys come 64 at a time. Sixteen keys become a panel as in a matrix product, so scores come out sixteen to
-//! a block for each query vector; weights replace them in place; values are then summed, sixteen channels at
-//! a time, without being transposed.
+//! Keys come 64 at a time. Sixteen keys become a panel as in a matrix product (or, with few query vectors, are
+//! multiplied row by row), so scores come out sixteen to a block for each query vector; weights replace them
+//! in place; values are then summed, sixteen channels at a time, without being transposed.
 
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ impl Kernel for Attend<'_> {
         let (dim, group) = (attention.head_dim, task.group);
         let mut partial = Partial::new(scratch, task.heads * task.queries.len(), dim);
         let vectors = partial.total.len();
-        let few = vectors <= dots::MOST_COLUMNS;
+        let few = dots::suit(vectors, dim);
         let width = matmul::group_width(vectors, S::TILE_COLUMNS);
         partial.pack_queries(attention, &task, if few { 1 } else { width });
         let mut walk = Walk { attention, task, width, partial, panel: Aligned([[0.0; LANES]; DEPTH]) };
@@ -104,7 +104,7 @@ impl Walk<'_> {
     #[inline(always)]
     fn score<S: Simd, W: WeightRows>(&mut self, simd: S, keys: W, rows: Range<usize>) {
         let (dim, vectors) = (keys.cols(), self.partial.total.len());
-        if vectors <= dots::MOST_COLUMNS {
+        if dots::suit(vectors, dim) {
             let (queries, scores) = (&*self.partial.packed, &mut *self.partial.scores);
             return with_width(simd, vectors, Score { keys, rows, queries, scores });
         }
@@ -137,7 +137,7 @@ impl Walk<'_> {
         }
         let old = self.partial.largest[vector];
         let largest = simd.largest(largest).max(old);
-        // Nothing but -infinity: any reference keeps the weights zero.
+        // Where there is nothing but -infinity, any reference keeps the weights zero.
         let reference = simd.splat(if largest == f32::NEG_INFINITY { 0.0 } else { largest });
         let mut total = simd.splat(0.0);
         for block in 0..blocks {
@@ -266,32 +266,33 @@ impl<W: WeightRows> WidthKernel for SumValues<'_, W> {
 pub(super) struct Partial<'a> {
     /// `(vectors, d in blocks)`: Σ weight * value.
     values: &'a mut [Block],
-    /// `(vectors)`: the largest score so far, which the weights are relative to.
-    largest: &'a mut [f32],
-    /// `(vectors)`: Σ weight.
-    total: &'a mut [f32],
     /// `(KEYS in blocks, vectors)`: the scores of the keys at hand, then their weights.
     scores: &'a mut [Block],
     /// `(vectors, d)`: the queries in groups, as for a matrix product.
     packed: &'a mut [f32],
+    /// `(vectors)`: the largest score so far, which the weights are relative to.
+    largest: &'a mut [f32],
+    /// `(vectors)`: Σ weight.
+    total: &'a mut [f32],
 }
 
 impl<'a> Partial<'a> {
-    /// How many f32 it takes.
+    /// How many f32 it takes: whole blocks, so that the next task's begins where this one's does in a cache line.
     pub(super) fn len(vectors: usize, head_dim: usize) -> usize {
-        vectors * (head_dim.next_multiple_of(LANES) + 2 + KEYS + head_dim)
+        (vectors * (head_dim.next_multiple_of(LANES) + KEYS + head_dim + 2)).next_multiple_of(LANES)
     }
 
     fn new(scratch: &'a mut [f32], vectors: usize, head_dim: usize) -> Self {
         let (values, rest) = scratch.split_at_mut(vectors * head_dim.next_multiple_of(LANES));
-        let (largest, rest) = rest.split_at_mut(vectors);
-        let (total, rest) = rest.split_at_mut(vectors);
         let (scores, rest) = rest.split_at_mut(vectors * KEYS);
+        let (packed, rest) = rest.split_at_mut(vectors * head_dim);
+        let (largest, rest) = rest.split_at_mut(vectors);
+        let total = &mut rest[..vectors];
         values.fill(0.0);
         largest.fill(f32::NEG_INFINITY);
         total.fill(0.0);
-        let packed = &mut rest[..vectors * head_dim];
-        Self { values: values.as_chunks_mut().0, largest, total, scores: scores.as_chunks_mut().0, packed }
+        let (values, scores) = (values.as_chunks_mut().0, scores.as_chunks_mut().0);
+        Self { values, scores, packed, largest, total }
     }
 
     /// Packs the task's queries, scaled, into groups `(d, width)`.
@@ -319,7 +320,7 @@ impl<'a> Partial<'a> {
         vector: usize,
     ) -> (&[f32], f32, f32) {
         let padded = head_dim.next_multiple_of(LANES);
-        let (values, rest) = scratch.split_at(vectors * padded);
-        (&values[vector * padded..][..head_dim], rest[vector], rest[vectors + vector])
+        let statistics = &scratch[vectors * (padded + KEYS + head_dim)..];
+        (&scratch[vector * padded..][..head_dim], statistics[vector], statistics[vectors + vector])
     }
 }

@@ -104,8 +104,8 @@ impl Kernels {
     /// over the visible keys.
     ///
     /// Products, sums and e^x are f32: |error| is about (d + 8) 2^-24 relative to the largest score and
-    /// value. Keys that the mask hides from every query are not read; those it hides from some only must be
-    /// finite.
+    /// value. How sums are cut up depends on the threads of `pool`. Keys that the mask hides from every query
+    /// are not read; those it hides from some only must be finite.
     ///
     /// # Panics
     /// If a length does not fit, or `scratch` is shorter than [`Kernels::attention_scratch_len`] says.

@@ -10,13 +10,21 @@ use super::width::{WidthKernel, with_width};
 use crate::isa::{CACHE_LINE, Kernel, LANES, Simd};
 
 /// More columns than this are faster as a matrix product.
-pub(super) const MOST_COLUMNS: usize = 4;
+const MOST_COLUMNS: usize = 4;
+
+/// So are columns with more elements than this in all, which the first cache has no room for.
+const MOST_ELEMENTS: usize = 6 << 10;
 
 /// Blocks taken at a time.
 const BLOCKS: usize = 4;
 
 /// How far ahead of the weights in use to ask for more, in bytes.
 pub(super) const PREFETCH_DISTANCE: usize = 16 << 10;
+
+/// Whether `columns` columns of `cols` elements are few enough.
+pub(super) fn suit(columns: usize, cols: usize) -> bool {
+    columns == 1 || (columns <= MOST_COLUMNS && columns * cols <= MOST_ELEMENTS)
+}
 
 /// `y[i, s] = blend(Σ_k w[first_row + i, k] * x[s, k])`
 pub(super) struct Dots<'a, W> {

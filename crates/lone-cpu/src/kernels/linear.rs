@@ -133,7 +133,7 @@ impl Kernels {
         packed: &mut [f32],
     ) {
         let cols = weights.cols();
-        let few = x.columns <= dots::MOST_COLUMNS;
+        let few = dots::suit(x.columns, cols);
         let width = if few { 1 } else { matmul::group_width(x.columns, self.isa.tile_columns()) };
         pool.for_each_chunk(packed, (width * cols).max(1), |group, packed| {
             matmul::pack_group(x, group * width, packed, cols)
@@ -227,6 +227,7 @@ mod tests {
             (16, 513, 64),
             (48, 64, 150),
             (7, 15, 12),
+            (5, 4000, 3),
         ]);
         for (rows, cols, columns) in shapes {
             let (w, before) = (numbers.f16s(rows * cols, 1.0), numbers.f32s(rows * columns, 5.0));
