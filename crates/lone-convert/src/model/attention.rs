@@ -1,10 +1,9 @@
 //! Grouped-query attention over `past ++ new`, decomposed: two fused attentions in one function break on the Neural
 //! Engine, and no fused one knows groups.
 
-use lone_lfm::Config;
-use lone_lfm::Tensor;
 use lone_lfm::checkpoint::AttentionTensors;
-use lone_mil::{BuildError, FunctionBuilder, ValueId};
+use lone_lfm::{Config, Tensor};
+use lone_mil::{FunctionBuilder, ValueId};
 
 use super::gates::sigmoid;
 use super::inputs::{AttentionInputs, ChunkInputs, NewState};
@@ -73,9 +72,7 @@ impl Attention {
         let shared = inputs.attention(self.caches.kind);
         let q = self.queries(b, x, shared)?;
         let k = self.keys(b, x, shared)?;
-        let v = self.v_proj.apply(b, x)?;
-        let v = self.heads.split(b, v, self.heads.key_value)?;
-        let v = b.transpose(v, &SWAP_LAST)?;
+        let v = self.values(b, x)?;
         state.push(NewState { cache: self.caches.key, value: k });
         state.push(NewState { cache: self.caches.value, value: v });
 
@@ -115,6 +112,13 @@ impl Attention {
         let k = self.k_norm.apply(b, k)?;
         let k = rotate(b, k, shared)?;
         b.transpose(k, &SWAP_LAST)
+    }
+
+    /// (1,G,S,d).
+    fn values(&self, b: &mut FunctionBuilder, x: ValueId) -> Built {
+        let v = self.v_proj.apply(b, x)?;
+        let v = self.heads.split(b, v, self.heads.key_value)?;
+        b.transpose(v, &SWAP_LAST)
     }
 
     /// Each head of `attended` (1,H,d,S) times the sigmoid of its gate on x.
@@ -175,7 +179,7 @@ pub(crate) fn masked_scores(
     q: ValueId,
     keys: ValueId,
     mask: ValueId,
-) -> Result<ValueId, BuildError> {
+) -> Built {
     let scores = b.matmul(q, keys, false, true)?;
     let scores = heads.ungroup(b, scores)?;
     b.add(scores, mask)

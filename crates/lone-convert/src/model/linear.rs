@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lone_lfm::Tensor;
-use lone_mil::{FunctionBuilder, ValueId};
+use lone_mil::{BuildError, FunctionBuilder, ValueId};
 
 use super::{Built, CHANNEL_AXIS, dim};
 use crate::precision::{Place, SCALE};
@@ -62,7 +62,7 @@ impl Linear {
         }
     }
 
-    fn split(&self, b: &mut FunctionBuilder, x: ValueId) -> Result<Vec<ValueId>, lone_mil::BuildError> {
+    fn split(&self, b: &mut FunctionBuilder, x: ValueId) -> Result<Vec<ValueId>, BuildError> {
         if self.parts.len() == 1 {
             return Ok(vec![x]);
         }

@@ -21,7 +21,7 @@ use lone_mil::{BuildError, ValueId};
 /// One value, or why it could not be built.
 pub(crate) type Built = Result<ValueId, BuildError>;
 
-/// The axis of time where it is a tensor's width, and where it has been moved off it.
+/// Axes of the (N,C,H,W) that every tensor is.
 const CHANNEL_AXIS: usize = 1;
 const HEIGHT_AXIS: usize = 2;
 

@@ -3,7 +3,7 @@
 //! A segment's softmax hides the sum it divided by, but its largest share is exp(0) over that sum, so the sum is one
 //! over the largest share. Taking it with `reduce_sum` would accumulate in fp16, where a sum of ones stops at 2048.
 
-use lone_mil::{FunctionBuilder, ValueId};
+use lone_mil::{BuildError, FunctionBuilder, ValueId};
 
 use super::Built;
 use super::attention::{Heads, masked_scores, weigh};
@@ -57,7 +57,7 @@ impl Segment {
         keys: ValueId,
         values: ValueId,
         mask: ValueId,
-    ) -> Result<Self, lone_mil::BuildError> {
+    ) -> Result<Self, BuildError> {
         let scores = masked_scores(b, heads, q, keys, mask)?;
         let top_score = b.reduce_max(scores, &[-1], true)?;
         let shares = b.softmax(scores, -1)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use half::f16;
 use lone_bundle::{Graph, GraphKind};
@@ -9,47 +10,72 @@ use lone_convert::ConvertOptions;
 use lone_lfm::{Checkpoint, Tensor};
 use lone_testing::python::{Weight, check_packages};
 
-use crate::support::{MODELS, all_functions, convert_checkpoint, model_dir, wide_models, write_fake};
+use crate::support::{
+    Converted, MODELS, all_functions, convert_checkpoint, model_dir, wide_models, write_fake,
+};
 
 #[test]
-#[ignore = "needs LONE_PYTHON, a Python with tools/requirements.txt"]
 fn coremltools_takes_every_function_and_reads_the_weights_of_the_checkpoint() {
-    for model in MODELS {
-        check(&Checkpoint::open(&model_dir(model)).unwrap(), &all_functions());
+    let tiny = ("tiny-lfm3", ConvertOptions { ctx: 20_000, ring: false, ..all_functions() });
+    let naive = ("tiny-lfm3", ConvertOptions { precision_rules: false, head_chunks: 3, ..all_functions() });
+    let models = MODELS.map(|model| (model, all_functions()));
+    let stored = models.into_iter().chain([tiny, naive]).map(|(model, options)| (model_dir(model), options));
+    let fakes = wide_models().map(write_fake);
+    let wide = fakes.iter().map(|dir| (dir.path().to_owned(), all_functions()));
+
+    let cases: Vec<Case> = stored.chain(wide).map(|(dir, options)| Case::new(&dir, options)).collect();
+    // One Python for all: starting it takes longer than checking.
+    let links = tempfile::tempdir().unwrap();
+    let packages: Vec<PathBuf> =
+        cases.iter().zip(0..).flat_map(|(case, i)| case.link(links.path(), i)).collect();
+    let mut read = check_packages(&packages).into_iter();
+    for case in &cases {
+        case.check(&read.by_ref().take(case.bundle.content.graphs.len()).collect::<Vec<_>>());
     }
-    let tiny = Checkpoint::open(&model_dir("tiny-lfm3")).unwrap();
-    check(&tiny, &ConvertOptions { ctx: 20_000, ring: false, ..all_functions() });
-    check(&tiny, &ConvertOptions { precision_rules: false, head_chunks: 3, ..all_functions() });
 }
 
-#[test]
-#[ignore = "needs LONE_PYTHON, a Python with tools/requirements.txt"]
-fn coremltools_reads_split_weights_scaled_by_sixteen() {
-    for model in wide_models() {
-        let dir = write_fake(model);
-        check(&Checkpoint::open(dir.path()).unwrap(), &all_functions());
-    }
+/// A conversion, and what it was made from.
+struct Case {
+    checkpoint: Checkpoint,
+    options: ConvertOptions,
+    bundle: Converted,
 }
 
-/// Converts and has every package checked; every weight that coremltools read must be the checkpoint's.
-fn check(checkpoint: &Checkpoint, options: &ConvertOptions) {
-    let bundle = convert_checkpoint(checkpoint, options);
-    let packages: Vec<_> = bundle.content.graphs.iter().map(|graph| bundle.path(&graph.package)).collect();
-    let source = Source { tensors: tensors(checkpoint), rules: options.precision_rules };
-    let (mut in_chunks, mut in_heads) = (BTreeMap::new(), BTreeMap::new());
-    for (graph, read) in bundle.content.graphs.iter().zip(check_packages(&packages)) {
-        for function in &graph.functions {
-            let elements = source.check_function(graph, &function.name, &read);
-            let total =
-                if matches!(graph.kind, GraphKind::Head { .. }) { &mut in_heads } else { &mut in_chunks };
-            *total.entry(function.name.clone()).or_insert(0) += elements;
+impl Case {
+    fn new(dir: &Path, options: ConvertOptions) -> Case {
+        let checkpoint = Checkpoint::open(dir).unwrap();
+        let bundle = convert_checkpoint(&checkpoint, &options);
+        Case { checkpoint, options, bundle }
+    }
+
+    /// Links to the packages, with names that no other case has.
+    fn link(&self, dir: &Path, number: usize) -> Vec<PathBuf> {
+        let link = |graph: &Graph| {
+            let link = dir.join(format!("{number}_{}", graph.package));
+            std::os::unix::fs::symlink(self.bundle.path(&graph.package), &link).unwrap();
+            link
+        };
+        self.bundle.content.graphs.iter().map(link).collect()
+    }
+
+    /// Every weight that coremltools read must be the checkpoint's, and none may be missing.
+    fn check(&self, read: &[Vec<Weight>]) {
+        let source = Source { tensors: tensors(&self.checkpoint), rules: self.options.precision_rules };
+        let (mut in_chunks, mut in_heads) = (BTreeMap::new(), BTreeMap::new());
+        for (graph, read) in self.bundle.content.graphs.iter().zip(read) {
+            for function in &graph.functions {
+                let elements = source.check_function(graph, &function.name, read);
+                let is_head = matches!(graph.kind, GraphKind::Head { .. });
+                let total = if is_head { &mut in_heads } else { &mut in_chunks };
+                *total.entry(function.name.clone()).or_insert(0) += elements;
+            }
         }
+        let head = self.checkpoint.head().len();
+        let outside = if self.checkpoint.config().tied { head } else { 2 * head };
+        let all: usize = source.tensors.values().map(Tensor::len).sum();
+        assert!(in_chunks.values().all(|&elements| elements == all - outside), "{in_chunks:?}");
+        assert!(in_heads.values().all(|&elements| elements == head), "{in_heads:?}");
     }
-    let head = checkpoint.head().len();
-    let outside = if checkpoint.config().tied { head } else { 2 * head };
-    let all: usize = source.tensors.values().map(Tensor::len).sum();
-    assert!(in_chunks.values().all(|&elements| elements == all - outside), "{in_chunks:?}");
-    assert!(in_heads.values().all(|&elements| elements == head), "{in_heads:?}");
 }
 
 /// All tensors of a checkpoint, by what they are called in a program.
