@@ -10,6 +10,9 @@ use crate::Kernels;
 use crate::arena::{Element, Span};
 use crate::compile::view::Run as Axis;
 
+/// Elements from which on a run is worth the call of a kernel.
+const LONG_RUN: usize = 16;
+
 /// `to[i] = from[i]`, each with strides of its own.
 pub(crate) struct Copy {
     pub(crate) from: Side,
@@ -97,7 +100,7 @@ impl Copy {
         let [a, b] = [self.from.offset as isize, self.to.offset as isize];
         walk(&self.axes, [a, b], &mut |inner, [a, b]| {
             let [a_stride, b_stride] = inner.strides;
-            if inner.strides == [1, 1] {
+            if inner.strides == [1, 1] && inner.len >= LONG_RUN {
                 let (a, b) = (a as usize, b as usize);
                 A::convert_all(kernels, &from[a..a + inner.len], &mut to[b..b + inner.len]);
             } else {
