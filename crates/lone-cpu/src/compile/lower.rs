@@ -307,7 +307,12 @@ impl Lowering<'_> {
                 DType::I32 => Element::I32,
                 other => return Err(self.unsupported(format!("output `{}` of {other}", value.name))),
             };
-            let from = self.place(id)?;
+            // What is moved about is moved first, and converted in one run then.
+            let mut from = self.place(id)?;
+            if from.element == Element::F32 && matches!(from.store, Store::Arena(_)) {
+                self.dense(id)?;
+                from = self.place(id)?;
+            }
             let to = Side { place: Port::Output(port), element, offset: 0 };
             self.copy_to(&from, to, &View::dense(&value.ty.shape));
         }

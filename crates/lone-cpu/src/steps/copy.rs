@@ -88,12 +88,29 @@ impl Copy {
             (TensorRef::F16(from), TensorMut::F32(to)) => self.walk(kernels, from, to),
             (TensorRef::F16(from), TensorMut::I32(to)) => self.walk(kernels, from, to),
             (TensorRef::F32(from), TensorMut::F16(to)) => self.walk(kernels, from, to),
-            (TensorRef::F32(from), TensorMut::F32(to)) => self.walk(kernels, from, to),
+            (TensorRef::F32(from), TensorMut::F32(to)) => match self.transposed() {
+                Some([rows, columns]) => {
+                    let elements = self.axes.iter().map(|axis| axis.len).product();
+                    let from = &from[self.from.offset..][..elements];
+                    kernels.transpose(from, rows, columns, &mut to[self.to.offset..][..elements]);
+                }
+                None => self.walk(kernels, from, to),
+            },
             (TensorRef::F32(from), TensorMut::I32(to)) => self.walk(kernels, from, to),
             (TensorRef::I32(from), TensorMut::F16(to)) => self.walk(kernels, from, to),
             (TensorRef::I32(from), TensorMut::F32(to)) => self.walk(kernels, from, to),
             (TensorRef::I32(from), TensorMut::I32(to)) => self.walk(kernels, from, to),
         }
+    }
+
+    /// Rows and columns of the matrices of `from`, if all this does is to transpose them.
+    fn transposed(&self) -> Option<[usize; 2]> {
+        let [batch @ .., outer, inner] = self.axes.as_slice() else { return None };
+        let (columns, rows) = (outer.len as isize, inner.len as isize);
+        let plane = rows * columns;
+        let swaps = outer.strides == [1, rows] && inner.strides == [columns, 1];
+        let stacked = batch.is_empty() || matches!(batch, [batch] if batch.strides == [plane, plane]);
+        (swaps && stacked).then_some([inner.len, outer.len])
     }
 
     fn walk<A: Convert<B>, B>(&self, kernels: Kernels, from: &[A], to: &mut [B]) {
