@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lone_mil::package::Package;
-use lone_mil::{Backend, BackendError, Function, LoadOptions, Model};
+use lone_mil::{Backend, BackendError, Function, LoadOptions, Model, verify_function};
 
 use crate::arena::Arena;
 use crate::compile::{Compiler, Options};
@@ -66,6 +66,7 @@ impl CpuBackend {
         let mut compiler =
             Compiler::new(&blobs, Options { fuse: self.options.fuse, threads: self.pool.threads() });
         for function in functions {
+            verify_function(function).map_err(|error| BackendError::Package(Box::new(error)))?;
             let keep = options.keep.iter().filter(|keep| keep.function == function.name);
             compiler.add(function, &keep.collect::<Vec<_>>())?;
         }

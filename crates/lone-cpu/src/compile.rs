@@ -14,6 +14,8 @@ pub(crate) mod kind;
 mod lower;
 mod memory;
 mod pattern;
+#[cfg(test)]
+mod print;
 pub(crate) mod reference;
 pub(crate) mod view;
 

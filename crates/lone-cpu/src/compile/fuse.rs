@@ -28,9 +28,10 @@ type Rule = fn(&Graph, &Node) -> Option<Rewrite>;
 /// In the order they are tried; each goes once through the whole function, and at each node as often as it applies.
 const RULES: &[&[Rule]] = &[
     &[norm::rms_norm],
-    &[linear::scaled, linear::summed, linear::biased, linear::residual],
+    // Before the linear layers, which would take in the minus of a gate.
     &[gates::silu, gates::sigmoid],
     &[gates::gated_silu],
+    &[linear::scaled, linear::summed, linear::biased, linear::residual],
     &[rope::rope],
     &[short_conv::short_conv],
     &[segments::attention, attention::attention],
@@ -74,3 +75,6 @@ fn terms(graph: &Graph, op: Binary, inputs: &[ValueId]) -> Vec<ValueId> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use lone_cpu::{CpuBackend, CpuModel, CpuOptions, Isa};
 use lone_mil::package::{Metadata, Package};
 use lone_mil::{
     BlobFile, BlobLayout, BlobWriter, BuildError, DType, Function, FunctionBuilder, Interpreter, LoadOptions,
-    Model, Program, Reference, TensorMut, TensorRef, TensorType, ValueId,
+    Model, Port, Program, Reference, TensorMut, TensorRef, TensorType, ValueId,
 };
 
 /// A function in the making and the blobs it points at.
@@ -16,21 +16,32 @@ pub(crate) struct Net {
     layout: BlobLayout,
     blobs: Vec<Vec<u8>>,
     seed: u64,
+    /// Weights of nothing but zeros, for graphs of real dimensions.
+    pub(crate) hollow: bool,
 }
 
 type Built = Result<ValueId, BuildError>;
 
 impl Net {
     pub(crate) fn new(name: &str) -> Self {
-        Net { b: FunctionBuilder::new(name), layout: BlobLayout::default(), blobs: Vec::new(), seed: 1 }
+        Net {
+            b: FunctionBuilder::new(name),
+            layout: BlobLayout::default(),
+            blobs: Vec::new(),
+            seed: 1,
+            hollow: false,
+        }
     }
 
     /// An fp16 weight of random numbers within `scale`.
     pub(crate) fn weight(&mut self, dims: &[usize], scale: f32) -> Built {
         self.seed += 1;
-        let numbers = random(self.seed, dims.iter().product(), scale);
-        self.blobs.push(numbers.iter().flat_map(|x| x.to_le_bytes()).collect());
-        let blob = self.layout.place(DType::F16, numbers.len()).expect("a small blob");
+        let elements: usize = dims.iter().product();
+        self.blobs.push(match self.hollow {
+            true => vec![0; 2 * elements],
+            false => random(self.seed, elements, scale).iter().flat_map(|x| x.to_le_bytes()).collect(),
+        });
+        let blob = self.layout.place(DType::F16, elements).expect("a small blob");
         self.b.weight(&format!("w{}", self.blobs.len()), TensorType::f16(dims.to_vec()), blob)
     }
 
@@ -163,6 +174,59 @@ impl Net {
         }
         let y = self.b.transpose(sum.expect("at least one tap"), &[0, 1, 3, 2])?;
         Ok((y, window))
+    }
+
+    /// `x + conv operator`, `x + feed_forward`, as an LFM2 layer of the short convolution.
+    pub(crate) fn conv_layer(&mut self, x: ValueId, past: ValueId, width: usize) -> Built {
+        let channels = self.channels(x);
+        let n = self.rms_norm(x, 1)?;
+        let gates = self.linear(n, 3 * channels, 1)?;
+        let parts = self.b.split(gates, 3, 1)?;
+        let v = self.b.mul(parts[0], parts[2])?;
+        let (y, window) = self.short_conv(v, past)?;
+        self.output(window, "window")?;
+        let y = self.b.mul(parts[1], y)?;
+        let y = self.linear(y, channels, 1)?;
+        let x = self.b.add(x, y)?;
+        self.feed_forward_layer(x, width)
+    }
+
+    /// The same with attention of H heads that share G, over `past` keys and values `(1,G,T,d)`.
+    pub(crate) fn attention_layer(
+        &mut self,
+        x: ValueId,
+        [cos, sin, mask]: [ValueId; 3],
+        past: [ValueId; 2],
+        width: usize,
+    ) -> Built {
+        let (channels, queries) = (self.channels(x), self.b.shape(x)[3]);
+        let [_, groups, _, head_dim] = dims(&self.b, past[0]);
+        let n = self.rms_norm(x, 1)?;
+        let mut qkv = Vec::new();
+        for heads in [channels / head_dim, groups, groups] {
+            let y = self.linear(n, heads * head_dim, 1)?;
+            qkv.push(self.b.reshape(y, &[1, heads, head_dim, queries].map(|dim| dim as i32))?);
+        }
+        for rotated in &mut qkv[..2] {
+            let normal = self.rms_norm(*rotated, 2)?;
+            *rotated = self.rope(normal, cos, sin)?;
+        }
+        let [q, k, v] = [qkv[0], qkv[1], qkv[2]];
+        for (new, name) in [(k, "k_new"), (v, "v_new")] {
+            let rows = self.b.transpose(new, &[0, 1, 3, 2])?;
+            self.output(rows, name)?;
+        }
+        let y = self.attention([q, k, v], &[past], &[mask])?;
+        let y = self.b.reshape(y, &[1, channels as i32, 1, queries as i32])?;
+        let y = self.linear(y, channels, 1)?;
+        let x = self.b.add(x, y)?;
+        self.feed_forward_layer(x, width)
+    }
+
+    fn feed_forward_layer(&mut self, x: ValueId, width: usize) -> Built {
+        let n = self.rms_norm(x, 1)?;
+        let y = self.feed_forward(n, width, if width > 4096 { 2 } else { 1 })?;
+        self.b.add(x, y)
     }
 
     /// Attention of q (1,H,d,S) over the rows of `past` and then the new ones, k and v (1,G,d,S).
@@ -343,6 +407,30 @@ pub(crate) fn check(net: impl Fn() -> Result<(Function, Vec<u8>), BuildError>) -
         kinds = fused.plan(&name).expect("a loaded function").kinds().collect();
     }
     kinds
+}
+
+/// Buffers for every port of a function, all zeros.
+pub(crate) struct Ports {
+    inputs: Vec<Vec<f16>>,
+    outputs: Vec<Vec<f16>>,
+}
+
+impl Ports {
+    pub(crate) fn zeros(model: &CpuModel, function: &str) -> Self {
+        let signature = model.plan(function).expect("a loaded function").signature();
+        let buffers =
+            |ports: &[Port]| ports.iter().map(|port| vec![f16::ZERO; port.ty.shape.elements()]).collect();
+        Ports { inputs: buffers(&signature.inputs), outputs: buffers(&signature.outputs) }
+    }
+
+    /// Runs `function` and returns how often this thread asked for memory meanwhile.
+    pub(crate) fn count_allocations(&mut self, model: &mut CpuModel, function: &str) -> u64 {
+        let inputs: Vec<TensorRef<'_>> = self.inputs.iter().map(|input| TensorRef::F16(input)).collect();
+        let mut outputs: Vec<TensorMut<'_>> =
+            self.outputs.iter_mut().map(|output| TensorMut::F16(output)).collect();
+        let run = || model.run(function, &inputs, &mut outputs).expect("a run without a fault");
+        allocation_counter::measure(run).count_total
+    }
 }
 
 /// Asserts that no element is further off than `tolerance` of the largest.

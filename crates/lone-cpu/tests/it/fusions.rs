@@ -1,8 +1,6 @@
 //! Every fusion: it happens, and computes what the operations it replaces compute.
 
-mod graphs;
-
-use graphs::{Net, check};
+use crate::graphs::{Net, check};
 
 /// How many of `kinds` are `kind`.
 fn count(kinds: &[&str], kind: &str) -> usize {
@@ -98,13 +96,15 @@ fn a_head_gate_is_a_sigmoid_and_a_product() {
     for s in [1, 4] {
         let kinds = check(|| {
             let mut net = Net::new("f");
-            let (x, g) = (net.input("x", &[1, 4, 8, s])?, net.input("g", &[1, 4, 1, s])?);
-            let gate = net.sigmoid(g)?;
+            let (x, n) = (net.input("x", &[1, 4, 8, s])?, net.input("n", &[1, 32, 1, s])?);
+            let gate = net.linear(n, 4, 1)?;
+            let gate = net.sigmoid(gate)?;
+            let gate = net.b.reshape(gate, &[1, 4, 1, s as i32])?;
             let y = net.b.mul(x, gate)?;
             net.output(y, "y")?;
             net.finish()
         });
-        assert_eq!(kinds, ["copy", "unary", "copy", "binary", "copy"]);
+        assert_eq!(kinds, ["copy", "projection", "unary", "copy", "binary", "copy"]);
     }
 }
 

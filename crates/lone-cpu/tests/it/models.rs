@@ -1,7 +1,5 @@
 //! Whole models: checkpoints converted, their bundles run here, against transformers' logits and hidden states.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +33,7 @@ fn model(name: &str) -> PathBuf {
 }
 
 /// A bundle of `name` in a directory of its own.
-fn bundle(name: &str, options: &ConvertOptions) -> TempDir {
+pub(crate) fn bundle(name: &str, options: &ConvertOptions) -> TempDir {
     let (directory, checkpoint) = (TempDir::new().unwrap(), Checkpoint::open(&model(name)).unwrap());
     convert(&checkpoint, &directory.path().join("bundle"), options, &mut ()).unwrap();
     directory
@@ -150,7 +148,7 @@ fn assert_same_logits(one: &Observation, other: &Observation, what: &str) {
     }
 }
 
-const OPTIONS: ConvertOptions = ConvertOptions {
+pub(crate) const OPTIONS: ConvertOptions = ConvertOptions {
     ctx: 640,
     prefill: 28,
     spec_drafts: Some(4),
