@@ -8,7 +8,7 @@ use lone_cpu::{CpuBackend, CpuOptions, Isa};
 use lone_mil::LoadOptions;
 
 use crate::graphs::{Net, Ports, package};
-use crate::models::{OPTIONS, bundle};
+use crate::models::{bundle, options};
 
 /// One thread and scalar code, so that plans are the same on every machine.
 fn backend() -> CpuBackend {
@@ -19,7 +19,7 @@ fn backend() -> CpuBackend {
 
 /// The plans of some functions of one package of a converted model.
 fn plans(model: &str, package: &str, functions: &[&str]) -> String {
-    let options = ConvertOptions { ctx: 64, prefill: 8, layers_per_model: 8, head_chunks: 1, ..OPTIONS };
+    let options = ConvertOptions { ctx: 64, prefill: 8, layers_per_model: 8, head_chunks: 1, ..options() };
     let bundle = bundle(model, &options);
     let package = bundle.path().join("bundle").join(package);
     let model = backend().open(&package, &LoadOptions::default()).unwrap();
@@ -73,7 +73,7 @@ fn lfm2_350m_prefill() {
 
 #[test]
 fn running_a_plan_allocates_nothing() {
-    let bundle = bundle("tiny-lfm3", &OPTIONS);
+    let bundle = bundle("tiny-lfm3", &options());
     for package in ["chunk_00.mlpackage", "chunk_01.mlpackage", "chunk_02.mlpackage", "head_00.mlpackage"] {
         let package = bundle.path().join("bundle").join(package);
         let mut model = backend().open(&package, &LoadOptions::default()).unwrap();
