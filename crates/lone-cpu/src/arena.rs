@@ -63,9 +63,10 @@ pub(crate) struct Arena {
 impl Arena {
     /// `len` zeroed slots; `None` if there is no memory for them.
     pub(crate) fn new(len: usize) -> Option<Self> {
-        let mut slots: Vec<f32> = Vec::new();
-        slots.try_reserve_exact(len.checked_add(ALIGNMENT)?).ok()?;
-        slots.resize(len + ALIGNMENT, 0.0);
+        let with_room = len.checked_add(ALIGNMENT)?;
+        Vec::<f32>::new().try_reserve_exact(with_room).ok()?;
+        // The system hands out zeroed pages when they are first touched.
+        let slots = vec![0.0f32; with_room];
         let first = slots.as_ptr().align_offset(ALIGNMENT * size_of::<f32>()).min(ALIGNMENT);
         Some(Arena { slots, first, len })
     }

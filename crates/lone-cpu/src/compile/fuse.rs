@@ -62,17 +62,24 @@ fn unshaped(graph: &Graph, mut id: ValueId) -> ValueId {
     id
 }
 
-/// The terms of a chain of `op` that ends in `inputs`, from left to right.
+/// More terms than any sum that is fused has.
+const MAX_TERMS: usize = 64;
+
+/// The terms of a chain of `op` that ends in `inputs`, from left to right; of an overlong chain, its end.
 fn terms(graph: &Graph, op: Binary, inputs: &[ValueId]) -> Vec<ValueId> {
     let mut found = Vec::new();
-    for &input in inputs {
-        match graph.made_by(input) {
-            Some((Kind::Binary(inner), inputs)) if *inner == op && graph.is_private(input) => {
-                found.extend(terms(graph, op, inputs));
+    let mut left: Vec<ValueId> = inputs.to_vec();
+    while let Some(id) = left.pop() {
+        match graph.made_by(id) {
+            Some((Kind::Binary(inner), inputs))
+                if *inner == op && graph.is_private(id) && left.len() + found.len() < MAX_TERMS =>
+            {
+                left.extend(inputs);
             }
-            _ => found.push(input),
+            _ => found.push(id),
         }
     }
+    found.reverse();
     found
 }
 

@@ -138,11 +138,9 @@ impl Graph {
     /// Drops nodes whose results nobody uses.
     pub(crate) fn drop_dead(&mut self) {
         for index in (0..self.nodes.len()).rev() {
-            if let Some(node) = &self.nodes[index]
-                && self.get(node.output).uses == 0
-            {
-                let id = node.output;
-                self.kill(id);
+            let unused = |node: &mut Node| self.values[node.output.index()].uses == 0;
+            if let Some(node) = self.nodes[index].take_if(unused) {
+                self.release(node.inputs);
             }
         }
     }
@@ -153,18 +151,15 @@ impl Graph {
         }
     }
 
-    fn release(&mut self, ids: Vec<ValueId>) {
-        for id in ids {
+    /// Takes back uses, and drops the nodes that only led there.
+    fn release(&mut self, mut ids: Vec<ValueId>) {
+        while let Some(id) = ids.pop() {
             self.values[id.index()].uses -= 1;
-            if self.get(id).uses == 0 {
-                self.kill(id);
+            if self.get(id).uses == 0
+                && let Some(node) = self.get(id).producer.and_then(|index| self.nodes[index].take())
+            {
+                ids.extend(node.inputs);
             }
-        }
-    }
-
-    fn kill(&mut self, id: ValueId) {
-        if let Some(node) = self.get(id).producer.and_then(|index| self.nodes[index].take()) {
-            self.release(node.inputs);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Weights times activations: what nearly all of the time goes into.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use half::f16;
@@ -10,16 +11,30 @@ use super::{Access, Context, Run};
 use crate::arena::Span;
 use crate::kernels::{Blend, Columns};
 
-/// `out (M,S) = alpha * Σ_i w_i x_i`, added to what `out` holds if `accumulate`.
+/// Rows that kernels take at a time, so that tasks begin where theirs do.
+pub(crate) const ROWS_PER_BLOCK: usize = 16;
+
+/// Tasks per thread: enough that a thread which loses its core for a while leaves its share to the others.
+const TASKS_PER_THREAD: usize = 8;
+
+/// Layers that read the same activations, one above the other: `out (M,S) = alpha * Σ_i w_i x_i` for the rows of each,
+/// added to what `out` holds if `accumulate`.
 pub(crate) struct Projection {
-    pub(crate) parts: Vec<Part>,
+    pub(crate) layers: Vec<Layer>,
     /// S
     pub(crate) columns: usize,
-    pub(crate) alpha: f32,
     pub(crate) accumulate: bool,
     pub(crate) out: Span,
     /// What the kernel needs besides, where S > 1.
     pub(crate) scratch: Option<Span>,
+}
+
+/// One layer of a [`Projection`].
+pub(crate) struct Layer {
+    /// M, a multiple of sixteen but in the last layer.
+    pub(crate) rows: usize,
+    pub(crate) alpha: f32,
+    pub(crate) parts: Vec<Part>,
 }
 
 /// One term.
@@ -40,6 +55,11 @@ pub(crate) enum Weight {
 }
 
 impl Weight {
+    /// Rows `rows` of K = `cols` weights.
+    fn rows<'a>(&'a self, blobs: &'a BlobFile, rows: Range<usize>, cols: usize) -> &'a [f16] {
+        &self.f16s(blobs)[rows.start * cols..rows.end * cols]
+    }
+
     fn f16s<'a>(&'a self, blobs: &'a BlobFile) -> &'a [f16] {
         match self {
             Weight::Mapped { offset, ty } => blobs.f16s(*offset, ty).expect("checked when it was compiled"),
@@ -59,28 +79,42 @@ impl Run for Projection {
     const NAME: &'static str = "projection";
 
     fn run(&self, context: &mut Context<'_, '_, '_>) {
-        let (kernels, pool) = (context.kernels, context.pool);
-        let blend = |part: usize| Blend { alpha: self.alpha, accumulate: self.accumulate || part > 0 };
-        let weights = self.parts.iter().map(|part| part.weight.f16s(context.blobs));
-        match self.scratch {
-            None => {
-                let ([out], reads) = context.arena.borrow([self.out]);
-                for (i, (part, weight)) in self.parts.iter().zip(weights).enumerate() {
-                    kernels.matvec_f16(pool, weight, reads.f32s(part.x), out, blend(i));
-                }
-            }
-            Some(scratch) => {
-                let ([out, scratch], reads) = context.arena.borrow([self.out, scratch]);
-                for (i, (part, weight)) in self.parts.iter().zip(weights).enumerate() {
+        let Context { blobs, kernels, pool, .. } = *context;
+        if let Some(scratch) = self.scratch {
+            let ([out, scratch], reads) = context.arena.borrow([self.out, scratch]);
+            let mut rest = out;
+            for layer in &self.layers {
+                let (out, below) = rest.split_at_mut(layer.rows * self.columns);
+                rest = below;
+                for (part, blend) in layer.parts.iter().zip(self.blends(layer)) {
                     let x = Columns::dense(reads.f32s(part.x), self.columns);
-                    kernels.matmul_f16(pool, weight, x, out, blend(i), scratch);
+                    kernels.matmul_f16(pool, part.weight.f16s(blobs), x, out, blend, scratch);
                 }
             }
+            return;
         }
+        let ([out], reads) = context.arena.borrow([self.out]);
+        if let [Layer { parts, .. }] = self.layers.as_slice()
+            && let [part] = parts.as_slice()
+        {
+            let blend = Blend { alpha: self.layers[0].alpha, accumulate: self.accumulate };
+            kernels.matvec_f16(pool, part.weight.f16s(blobs), reads.f32s(part.x), out, blend);
+            return;
+        }
+        let rows = out.len().div_ceil(pool.threads() * TASKS_PER_THREAD).next_multiple_of(ROWS_PER_BLOCK);
+        pool.for_each_chunk(out, rows, |task, out| {
+            self.for_each_layer(task * rows, out, |layer, first_row, out| {
+                for (part, blend) in layer.parts.iter().zip(self.blends(layer)) {
+                    let x = reads.f32s(part.x);
+                    let weights = part.weight.rows(blobs, first_row..first_row + out.len(), x.len());
+                    kernels.matvec_f16(pool, weights, x, out, blend);
+                }
+            });
+        });
     }
 
     fn visit(&mut self, visit: &mut dyn FnMut(&mut Span, Access)) {
-        for part in &mut self.parts {
+        for part in self.layers.iter_mut().flat_map(|layer| &mut layer.parts) {
             visit(&mut part.x, Access::Read);
         }
         if self.accumulate {
@@ -93,19 +127,44 @@ impl Run for Projection {
     }
 
     fn outside_bytes(&self) -> usize {
-        self.parts.iter().map(|part| part.weight.elements() * size_of::<f16>()).sum()
+        let parts = self.layers.iter().flat_map(|layer| &layer.parts);
+        parts.map(|part| part.weight.elements() * size_of::<f16>()).sum()
+    }
+}
+
+impl Projection {
+    /// What becomes of the product of each part of `layer`.
+    fn blends<'a>(&'a self, layer: &'a Layer) -> impl Iterator<Item = Blend> + 'a {
+        (0..).map(|part| Blend { alpha: layer.alpha, accumulate: self.accumulate || part > 0 })
+    }
+
+    /// Calls `work` for each layer that has rows in `out`, which begins at row `first`: with its first row there, and
+    /// the part of `out` that is its own.
+    fn for_each_layer(&self, first: usize, out: &mut [f32], mut work: impl FnMut(&Layer, usize, &mut [f32])) {
+        let mut layer_start = 0;
+        for layer in &self.layers {
+            let layer_end = layer_start + layer.rows;
+            let (from, to) = (first.max(layer_start), (first + out.len()).min(layer_end));
+            if from < to {
+                work(layer, from - layer_start, &mut out[from - first..to - first]);
+            }
+            layer_start = layer_end;
+        }
     }
 }
 
 impl fmt::Display for Projection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ", self.out, if self.accumulate { "+=" } else { "=" })?;
-        if self.alpha != 1.0 {
-            write!(f, "{} * ", self.alpha)?;
-        }
-        for (i, part) in self.parts.iter().enumerate() {
-            let plus = if i > 0 { " + " } else { "" };
-            write!(f, "{plus}f16({},{}) {}", self.out.len / self.columns, part.x.len / self.columns, part.x)?;
+        write!(f, "{} {}", self.out, if self.accumulate { "+=" } else { "=" })?;
+        for (i, Layer { rows, alpha, parts }) in self.layers.iter().enumerate() {
+            f.write_str(if i > 0 { "; " } else { " " })?;
+            if *alpha != 1.0 {
+                write!(f, "{alpha} * ")?;
+            }
+            for (i, part) in parts.iter().enumerate() {
+                let plus = if i > 0 { " + " } else { "" };
+                write!(f, "{plus}f16({rows},{}) {}", part.x.len / self.columns, part.x)?;
+            }
         }
         write!(f, " x {}", self.columns)
     }

@@ -80,7 +80,7 @@ fn a_bias_is_part_of_its_linear_layer() {
 }
 
 #[test]
-fn a_feed_forward_is_three_projections_and_a_gate() {
+fn a_feed_forward_is_two_projections_and_a_gate() {
     let kinds = check(|| {
         let mut net = Net::new("f");
         let x = net.input("x", &[1, 32, 1, 3])?;
@@ -88,7 +88,25 @@ fn a_feed_forward_is_three_projections_and_a_gate() {
         net.output(y, "y")?;
         net.finish()
     });
-    assert_eq!(kinds, ["copy", "projection", "projection", "gated_silu", "projection", "copy"]);
+    assert_eq!(kinds, ["copy", "projection", "gated_silu", "projection", "copy"]);
+}
+
+#[test]
+fn layers_of_one_input_are_one_step_whatever_their_heights() {
+    for (heights, steps) in [([48, 16, 30], 1), ([30, 16, 48], 2)] {
+        for s in [1, 3] {
+            let kinds = check(|| {
+                let mut net = Net::new("f");
+                let x = net.input("x", &[1, 64, 1, s])?;
+                for (i, height) in heights.into_iter().enumerate() {
+                    let y = net.linear(x, height, 1)?;
+                    net.output(y, &format!("y{i}"))?;
+                }
+                net.finish()
+            });
+            assert_eq!(count(&kinds, "projection"), steps, "{heights:?}");
+        }
+    }
 }
 
 #[test]

@@ -9,63 +9,111 @@ use crate::Kernels;
 use crate::arena::{Element, Span};
 use crate::compile::constants::held;
 use crate::compile::graph::Node;
-use crate::compile::kind;
+use crate::compile::kind::{self, Kind};
 use crate::compile::view::{View, runs};
-use crate::steps::{self, MatMul, Matrix, OperandForm, Part, Projection, Weight};
+use crate::steps::{self, Layer, MatMul, Matrix, OperandForm, Part, Projection, ROWS_PER_BLOCK, Weight};
+
+/// How many nodes ahead a projection looks for others that read what it reads.
+const LOOK_AHEAD: usize = 64;
 
 impl Lowering<'_> {
     /// ```text
     /// out (M, the other axes)   = residual, or bias, or nothing
     /// out                      += alpha * Σ w_i (M,K_i) x_i (K_i, the other axes)
     /// ```
+    /// Those that read the same x, such as the gate and the up projection of a feed-forward, become one step.
     pub(super) fn projection(&mut self, kind: &kind::Projection, node: &Node) -> Result<(), BackendError> {
-        let dims = self.graph.dims(node.output);
-        let mut perm = vec![kind.axis];
-        perm.extend((0..dims.len()).filter(|&axis| axis != kind.axis));
-        let columns: usize = perm[1..].iter().map(|&axis| dims[axis]).product();
-        let mut parts = Vec::with_capacity(kind.parts);
-        for pair in node.inputs[..2 * kind.parts].chunks_exact(2) {
-            let x = self.dense_view(pair[0], |view| view.permuted(&perm))?;
-            parts.push(Part { weight: self.weight(pair[1])?, x });
+        if self.places[node.output.index()].is_some() {
+            return Ok(());
+        }
+        let frame = Frame::of(kind.axis, self.graph.dims(node.output));
+        let nodes = self.stacked(kind, node);
+        let mut layers = vec![self.layer(kind, node, &frame)?];
+        let x = layers[0].parts[0].x;
+        for &(kind, node) in &nodes[1..] {
+            let parts = vec![Part { weight: self.weight(node.inputs[1])?, x }];
+            layers.push(Layer { rows: self.graph.dims(node.output)[kind.axis], alpha: kind.alpha, parts });
         }
         let mut added = node.inputs[2 * kind.parts..].iter();
         let bias = kind.bias.then(|| *added.next().expect("a biased projection has a bias"));
         let residual = kind.residual.then(|| *added.next().expect("a residual projection has a residual"));
-        let widest = parts.iter().map(|part| part.x.len / columns).max().unwrap_or(0);
 
-        let out = self.projected(residual, &perm, &parts, node)?;
+        let out = match residual {
+            Some(residual) => self.over(residual, &layers, &frame, node)?,
+            None => self.stack(&nodes, &frame),
+        };
         if let Some(bias) = bias {
-            self.add_bias(bias, out, columns, residual.is_some())?;
+            self.add_bias(bias, out, frame.columns, residual.is_some())?;
         }
         let accumulate = bias.is_some() || residual.is_some();
-        let scratch_len = Kernels::matmul_scratch_len(widest, columns);
-        let scratch = (columns > 1).then(|| self.buffer(Element::F32, scratch_len, self.node));
-        let alpha = kind.alpha;
-        self.steps.push(Projection { parts, columns, alpha, accumulate, out, scratch }.into());
+        let widest = layers.iter().flat_map(|layer| &layer.parts).map(|part| part.x.len).max().unwrap_or(0);
+        let scratch_len = Kernels::matmul_scratch_len(widest / frame.columns, frame.columns);
+        let scratch = (frame.columns > 1).then(|| self.buffer(Element::F32, scratch_len, self.node));
+        self.steps.push(Projection { layers, columns: frame.columns, accumulate, out, scratch }.into());
         Ok(())
     }
 
-    /// The buffer of the result, with `residual` in it: its own, if nobody else reads it any more, or a copy.
-    fn projected(
+    /// `node`, and the projections soon after it that can be computed along with it.
+    fn stacked<'n>(&self, kind: &'n kind::Projection, node: &'n Node) -> Vec<(&'n kind::Projection, &'n Node)>
+    where
+        Self: 'n,
+    {
+        let graph = self.graph;
+        let plain = |kind: &kind::Projection| kind.parts == 1 && !kind.bias && !kind.residual;
+        let rows = |node: &Node| graph.dims(node.output)[kind.axis];
+        let mut found = vec![(kind, node)];
+        for other in graph.nodes.iter().skip(self.node + 1).take(LOOK_AHEAD).flatten() {
+            let Kind::Projection(other_kind) = &other.kind else { continue };
+            let alike = plain(kind) && plain(other_kind) && kind.axis == other_kind.axis;
+            let whole_blocks = found.last().is_some_and(|(_, last)| rows(last) % ROWS_PER_BLOCK == 0);
+            if alike && node.inputs[0] == other.inputs[0] && whole_blocks {
+                found.push((other_kind, other));
+            }
+        }
+        found
+    }
+
+    fn layer(&mut self, kind: &kind::Projection, node: &Node, frame: &Frame) -> Result<Layer, BackendError> {
+        let mut parts = Vec::with_capacity(kind.parts);
+        for pair in node.inputs[..2 * kind.parts].chunks_exact(2) {
+            let x = self.dense_view(pair[0], |view| view.permuted(&frame.perm))?;
+            parts.push(Part { weight: self.weight(pair[1])?, x });
+        }
+        Ok(Layer { rows: self.graph.dims(node.output)[kind.axis], alpha: kind.alpha, parts })
+    }
+
+    /// A new buffer with the results of `nodes` one above the other.
+    fn stack(&mut self, nodes: &[(&kind::Projection, &Node)], frame: &Frame) -> Span {
+        let dims = |node: &Node| frame.dims(self.graph.dims(node.output));
+        let elements = nodes.iter().map(|(_, node)| dims(node).iter().product::<usize>()).sum();
+        let views: Vec<View> = nodes.iter().map(|(_, node)| View::dense(&dims(node))).collect();
+        let last_use = nodes.iter().map(|(_, node)| self.last_use[node.output.index()]).max().unwrap_or(0);
+        let span = self.buffer(Element::F32, elements, last_use);
+        let mut start = 0;
+        for ((_, node), view) in nodes.iter().zip(views) {
+            let rows = view.elements();
+            self.put(node.output, span, View { offset: start, ..view }.permuted(&frame.back));
+            start += rows;
+        }
+        span
+    }
+
+    /// The buffer of the result of `node` with `residual` in it: its own, if nobody else reads it any more, or a copy.
+    fn over(
         &mut self,
-        residual: Option<ValueId>,
-        perm: &[usize],
-        parts: &[Part],
+        residual: ValueId,
+        layers: &[Layer],
+        frame: &Frame,
         node: &Node,
     ) -> Result<Span, BackendError> {
         let last_use = self.last_use[node.output.index()];
-        let dims: Vec<usize> = perm.iter().map(|&axis| self.graph.dims(node.output)[axis]).collect();
-        let back = inverse(perm);
-        let Some(residual) = residual else {
-            let span = self.buffer(Element::F32, dims.iter().product(), last_use);
-            self.put(node.output, span, View::dense(&dims).permuted(&back));
-            return Ok(span);
-        };
         let mut from = self.place(residual)?;
-        from.view = from.view.permuted(perm);
+        from.view = from.view.permuted(&frame.perm);
         let own = |span: &Span| {
-            let read = parts.iter().any(|part| part.x.buffer == span.buffer);
-            !read && *span == self.whole(span.buffer) && self.dies(span.buffer)
+            let mut read = layers.iter().flat_map(|layer| &layer.parts);
+            !read.any(|part| part.x.buffer == span.buffer)
+                && *span == self.whole(span.buffer)
+                && self.dies(span.buffer)
         };
         let span = match from.dense_span(Element::F32).filter(own) {
             Some(span) => {
@@ -74,7 +122,8 @@ impl Lowering<'_> {
             }
             None => self.copied(&from, Element::F32, last_use).0,
         };
-        self.put(node.output, span, View::dense(&dims).permuted(&back));
+        let dims = frame.dims(self.graph.dims(node.output));
+        self.put(node.output, span, View::dense(&dims).permuted(&frame.back));
         Ok(span)
     }
 
@@ -134,5 +183,28 @@ impl Lowering<'_> {
         let dims = [lead, &view.dims[last - 1..]].concat();
         place.view = view.broadcast(&dims);
         Ok(place)
+    }
+}
+
+/// How a tensor becomes a matrix with one axis as its rows.
+struct Frame {
+    /// The order of axes that puts it first, and the one that puts it back.
+    perm: Vec<usize>,
+    back: Vec<usize>,
+    /// Elements of all other axes.
+    columns: usize,
+}
+
+impl Frame {
+    fn of(axis: usize, dims: &[usize]) -> Self {
+        let mut perm = vec![axis];
+        perm.extend((0..dims.len()).filter(|&other| other != axis));
+        let columns = perm[1..].iter().map(|&axis| dims[axis]).product();
+        Frame { back: inverse(&perm), perm, columns }
+    }
+
+    /// `dims` in the order of the matrix.
+    fn dims(&self, dims: &[usize]) -> Vec<usize> {
+        self.perm.iter().map(|&axis| dims[axis]).collect()
     }
 }
