@@ -1,9 +1,9 @@
 //! One task of attention: some queries of a group's heads against a share of the keys, in one pass with a
 //! running largest score.
 //!
-//! Keys come 64 at a time. Sixteen keys become a panel as in a matrix product (or, with few query vectors, are
-//! multiplied row by row), so scores come out sixteen to a block for each query vector; weights replace them
-//! in place; values are then summed, sixteen channels at a time, without being transposed.
+//! Keys come 64 at a time. Sixteen keys become a panel as in a matrix product (or, with few query vectors,
+//! are multiplied row by row), so scores come out sixteen to a block for each query vector; weights replace
+//! them in place; values are then summed, sixteen channels at a time, without being transposed.
 
 use std::ops::Range;
 
@@ -277,7 +277,8 @@ pub(super) struct Partial<'a> {
 }
 
 impl<'a> Partial<'a> {
-    /// How many f32 it takes: whole blocks, so that the next task's begins where this one's does in a cache line.
+    /// How many f32 it takes: whole blocks, so that the next task's begins where this one's does in a cache
+    /// line.
     pub(super) fn len(vectors: usize, head_dim: usize) -> usize {
         (vectors * (head_dim.next_multiple_of(LANES) + KEYS + head_dim + 2)).next_multiple_of(LANES)
     }

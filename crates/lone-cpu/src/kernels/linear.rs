@@ -13,8 +13,9 @@ use crate::pool::Pool;
 /// Tasks per thread: enough that a thread which loses its core for a while leaves its share to the others.
 const TASKS_PER_THREAD: usize = 8;
 
-/// Bytes of weights below which a task is not worth handing out.
-const TASK_WEIGHTS: usize = 1 << 15;
+/// Bytes of weights below which a task is not worth handing out, prefetching past its end being part of the
+/// cost.
+const TASK_WEIGHTS: usize = 1 << 17;
 
 /// What becomes of a product `p` in the output `y`: `alpha * p`, added to what `y` holds if `accumulate`.
 #[derive(Clone, Copy, Debug, PartialEq)]
