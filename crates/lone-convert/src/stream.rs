@@ -1,13 +1,15 @@
-//! Weights from checkpoint to disk: one thread converts blocks of rows, the caller's hashes and writes them.
+//! Files of weights, made on one thread and written on another.
 //!
 //! ```text
-//! mapped tensors ─▶ blocks of fp16 ─▶ channel ─▶ hash + write
-//!                        ▲──────── emptied ◀─────────┘
+//! mapped tensors ─▶ fp16 ─▶ blobs ─▶ hash ─▶ blocks ══▶ file
+//!                                              ▲───── emptied
 //! ```
-//! Only the blocks in the circle are ever held in memory, whatever the size of the model.
+//! The system copies what is written, page by page, for about as long as making it takes. Only the blocks in the
+//! circle are ever held in memory, whatever the size of the model.
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use half::f16;
@@ -17,104 +19,113 @@ use crate::{ConvertError, Progress};
 
 const _: () = assert!(cfg!(target_endian = "little"), "halves are written as they lie in memory");
 
-/// Elements of a block: enough for one write to pass through buffers, few enough to stay cached from thread to thread.
-const BLOCK_ELEMENTS: usize = 1 << 20;
+/// Elements converted at a time: few enough to stay in a core's cache.
+const CHUNK_ELEMENTS: usize = 1 << 17;
+const BLOCK_BYTES: usize = 2 << 20;
 const BLOCKS: usize = 4;
 
-/// Blocks of fp16 elements, source after source, as another thread makes them.
-pub(crate) struct Blocks<'p> {
-    full: Receiver<Vec<f16>>,
-    empty: Sender<Vec<f16>>,
-    progress: &'p mut dyn Progress,
-}
-
-/// Has `sources` converted while `write` takes them, in their order and each to its end.
-pub(crate) fn convert<T>(
-    sources: &[Source<'_>],
+/// Writes to `file` what `make` writes to the outlet it is given; returns the BLAKE3 of it, in hex. `path` is what
+/// errors call the file.
+///
+/// # Errors
+/// What `make` fails with, [`ConvertError::Io`], [`ConvertError::Cancelled`].
+pub(crate) fn write_file(
+    mut file: File,
+    path: &Path,
     progress: &mut dyn Progress,
-    write: impl FnOnce(&mut Blocks<'_>) -> Result<T, ConvertError>,
-) -> Result<T, ConvertError> {
+    make: impl FnOnce(&mut Outlet) -> Result<(), ConvertError> + Send,
+) -> Result<String, ConvertError> {
     std::thread::scope(|scope| {
         let (full_sender, full) = sync_channel(BLOCKS);
-        let (empty, empty_receiver) = channel();
+        let (empty_sender, empty) = channel();
         for _ in 0..BLOCKS {
-            empty.send(Vec::new()).expect("the receiver is alive");
+            empty_sender.send(Vec::with_capacity(BLOCK_BYTES)).expect("the receiver is alive");
         }
-        scope.spawn(move || produce(sources, &empty_receiver, &full_sender));
-        // Returning early drops the receiver, which ends the producer.
-        write(&mut Blocks { full, empty, progress })
+        let maker = scope.spawn(move || {
+            let mut outlet =
+                Outlet { block: Vec::new(), full: full_sender, empty, hasher: blake3::Hasher::new() };
+            make(&mut outlet)?;
+            outlet.finish().map_err(ConvertError::io("write", path))
+        });
+        // Failing here hangs up on the maker, whose own failure is then only the echo of this one.
+        write_blocks(&mut file, full, &empty_sender, progress, path)?;
+        maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-impl Blocks<'_> {
-    /// Hands the bytes of `source`, the next one, to `write`.
-    pub(crate) fn each(
-        &mut self,
-        source: &Source<'_>,
-        mut write: impl FnMut(&[u8]) -> Result<(), ConvertError>,
-    ) -> Result<(), ConvertError> {
-        for _ in 0..source.rows.len().div_ceil(block_rows(source)) {
-            if self.progress.is_cancelled() {
-                return Err(ConvertError::Cancelled);
-            }
-            let block = self.full.recv().expect("the producer goes through the same sources");
-            let bytes: &[u8] = bytemuck::cast_slice(&block);
-            write(bytes)?;
-            self.progress.advance(bytes.len() as u64);
-            // Fails once the producer is done with all sources, and needs no more blocks.
-            let _ = self.empty.send(block);
+fn write_blocks(
+    file: &mut File,
+    full: Receiver<Vec<u8>>,
+    empty: &Sender<Vec<u8>>,
+    progress: &mut dyn Progress,
+    path: &Path,
+) -> Result<(), ConvertError> {
+    for block in full {
+        if progress.is_cancelled() {
+            return Err(ConvertError::Cancelled);
         }
-        Ok(())
+        file.write_all(&block).map_err(ConvertError::io("write", path))?;
+        progress.advance(block.len() as u64);
+        // Fails once the maker is done and needs no more blocks.
+        let _ = empty.send(block);
     }
+    Ok(())
 }
 
-fn block_rows(source: &Source<'_>) -> usize {
-    (BLOCK_ELEMENTS / source.columns.len()).max(1)
-}
-
-/// Ends early when nobody takes the blocks any more.
-fn produce(sources: &[Source<'_>], empty: &Receiver<Vec<f16>>, full: &SyncSender<Vec<f16>>) {
-    for source in sources {
-        let block = block_rows(source);
-        source.tensor.prefetch(source.rows.clone());
-        for start in source.rows.clone().step_by(block) {
-            let rows = start..source.rows.end.min(start + block);
-            let Ok(mut halves) = empty.recv() else { return };
-            halves.resize(rows.len() * source.columns.len(), f16::ZERO);
-            source.tensor.read_columns_f16(rows, source.columns.clone(), source.scale, &mut halves);
-            if full.send(halves).is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// A file whose content is hashed as it is written.
-#[derive(Debug)]
-pub(crate) struct HashedFile {
-    file: File,
+/// Where the maker of a file puts its bytes.
+pub(crate) struct Outlet {
+    block: Vec<u8>,
+    full: SyncSender<Vec<u8>>,
+    empty: Receiver<Vec<u8>>,
     hasher: blake3::Hasher,
 }
 
-impl HashedFile {
-    pub(crate) fn new(file: File) -> Self {
-        HashedFile { file, hasher: blake3::Hasher::new() }
-    }
-
-    /// BLAKE3 of all that was written, in hex.
-    pub(crate) fn finish(self) -> String {
-        self.hasher.finalize().to_hex().to_string()
+impl Outlet {
+    fn finish(mut self) -> io::Result<String> {
+        self.flush()?;
+        Ok(self.hasher.finalize().to_hex().to_string())
     }
 }
 
-impl Write for HashedFile {
+impl Write for Outlet {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.hasher.update(&bytes[..written]);
-        Ok(written)
+        if self.block.capacity() == 0 {
+            self.block = self.empty.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
+            self.block.clear();
+        }
+        let taken = bytes.len().min(BLOCK_BYTES - self.block.len());
+        self.block.extend_from_slice(&bytes[..taken]);
+        self.hasher.update(&bytes[..taken]);
+        if self.block.len() == BLOCK_BYTES {
+            self.flush()?;
+        }
+        Ok(taken)
     }
 
+    /// Hands over what there is.
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        let block = std::mem::take(&mut self.block);
+        if block.is_empty() {
+            return Ok(());
+        }
+        self.full.send(block).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
+}
+
+/// Converts `source` in blocks of rows, each handed to `write` as bytes.
+pub(crate) fn convert(
+    source: &Source<'_>,
+    mut write: impl FnMut(&[u8]) -> Result<(), ConvertError>,
+) -> Result<(), ConvertError> {
+    let Source { tensor, rows, columns, scale } = source;
+    let step = (CHUNK_ELEMENTS / columns.len()).max(1);
+    let mut halves = vec![f16::ZERO; step.min(rows.len()) * columns.len()];
+    tensor.prefetch(rows.clone());
+    for start in rows.clone().step_by(step) {
+        let rows = start..rows.end.min(start + step);
+        let halves = &mut halves[..rows.len() * columns.len()];
+        tensor.read_columns_f16(rows, columns.clone(), *scale, halves);
+        write(bytemuck::cast_slice(halves))?;
+    }
+    Ok(())
 }

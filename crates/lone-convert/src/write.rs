@@ -11,7 +11,7 @@ use lone_mil::package::{Metadata, PackageWriter};
 use lone_mil::{BlobError, BlobWriter, DType};
 
 use crate::package::PackagePlan;
-use crate::stream::{self, HashedFile};
+use crate::stream::{self, Outlet};
 use crate::weights::Source;
 use crate::{ConvertError, Progress};
 
@@ -65,8 +65,8 @@ impl<'a> BundleFiles<'a> {
     ) -> Result<(), ConvertError> {
         let package = PackageWriter::create(self.dir.join(name))?;
         let path = package.weights_path();
-        let file = HashedFile::new(package.create_weights()?);
-        let hash = write_blobs(file, &path, &plan.sources, progress)?;
+        let make = |outlet: &mut Outlet| write_blobs(outlet, &path, &plan.sources);
+        let hash = stream::write_file(package.create_weights()?, &path, progress, make)?;
         self.hashes.insert(path, hash);
         let metadata = Metadata { version: env!("CARGO_PKG_VERSION").into(), ..Metadata::default() };
         Ok(package.finish(&plan.program, &metadata)?)
@@ -80,11 +80,13 @@ impl<'a> BundleFiles<'a> {
     ) -> Result<(), ConvertError> {
         let path = self.dir.join(EMBEDDINGS_FILE);
         let file = File::create_new(&path).map_err(ConvertError::io("create", &path))?;
-        let mut file = HashedFile::new(file);
-        stream::convert(std::slice::from_ref(&source), progress, |blocks| {
-            blocks.each(&source, |bytes| file.write_all(bytes).map_err(ConvertError::io("write", &path)))
-        })?;
-        self.hashes.insert(path, file.finish());
+        let write_to = |outlet: &mut Outlet| {
+            stream::convert(&source, |bytes| {
+                outlet.write_all(bytes).map_err(ConvertError::io("write", &path))
+            })
+        };
+        let hash = stream::write_file(file, &path, progress, write_to)?;
+        self.hashes.insert(path, hash);
         Ok(())
     }
 
@@ -130,25 +132,18 @@ impl<'a> BundleFiles<'a> {
     }
 }
 
-/// Writes a `weight.bin` and returns its hash.
-fn write_blobs(
-    file: HashedFile,
-    path: &Path,
-    sources: &[Source<'_>],
-    progress: &mut dyn Progress,
-) -> Result<String, ConvertError> {
+/// Writes a `weight.bin`.
+fn write_blobs(outlet: &mut Outlet, path: &Path, sources: &[Source<'_>]) -> Result<(), ConvertError> {
     let failed = |source: BlobError| ConvertError::Weights { path: path.into(), source: source.into() };
     let count = u32::try_from(sources.len()).expect("a package has fewer tensors than that");
-    let mut writer = BlobWriter::new(file, count).map_err(failed)?;
-    stream::convert(sources, progress, |blocks| {
-        for source in sources {
-            let mut sink = writer.begin(DType::F16, source.elements()).map_err(failed)?;
-            blocks.each(source, |bytes| sink.write(bytes).map_err(failed))?;
-            sink.finish().map_err(failed)?;
-        }
-        Ok(())
-    })?;
-    Ok(writer.finish().map_err(failed)?.finish())
+    let mut writer = BlobWriter::new(outlet, count).map_err(failed)?;
+    for source in sources {
+        let mut sink = writer.begin(DType::F16, source.elements()).map_err(failed)?;
+        stream::convert(source, |bytes| sink.write(bytes).map_err(failed))?;
+        sink.finish().map_err(failed)?;
+    }
+    writer.finish().map_err(failed)?;
+    Ok(())
 }
 
 fn hash_file(path: &Path) -> Result<String, ConvertError> {

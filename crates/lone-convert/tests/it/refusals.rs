@@ -77,7 +77,7 @@ fn a_conversion_can_be_cancelled_at_any_block_and_leaves_nothing() {
     let checkpoint = Checkpoint::open(&model_dir("micro/lfm3-window8")).unwrap();
     let options = ConvertOptions { ctx: 32, prefill: 4, ..ConvertOptions::default() };
     let mut last_phase = None;
-    for questions in (0..).step_by(23) {
+    for questions in (0..).step_by(4) {
         let parent = tempfile::tempdir().unwrap();
         let mut progress = CancelAt { questions_left: questions.into(), phase: None };
         match convert(&checkpoint, &parent.path().join("new/bundle"), &options, &mut progress) {
