@@ -8,7 +8,7 @@ use lone_mil::package::Package;
 use lone_mil::{Backend, BackendError, Function, LoadOptions, Model, verify_function};
 
 use crate::arena::Arena;
-use crate::compile::{Compiler, Options};
+use crate::compile::{Compiler, Options, package_error};
 use crate::model::CpuModel;
 use crate::profile::Profile;
 use crate::{Isa, Kernels, Pool, cores};
@@ -52,7 +52,7 @@ impl CpuBackend {
     /// # Errors
     /// As [`Backend::load`].
     pub fn open(&self, package: &Path, options: &LoadOptions) -> Result<CpuModel, BackendError> {
-        let package = Package::open(package).map_err(|error| BackendError::Package(Box::new(error)))?;
+        let package = Package::open(package).map_err(package_error)?;
         self.compile(package, options)
     }
 
@@ -66,7 +66,7 @@ impl CpuBackend {
         let mut compiler =
             Compiler::new(&blobs, Options { fuse: self.options.fuse, threads: self.pool.threads() });
         for function in functions {
-            verify_function(function).map_err(|error| BackendError::Package(Box::new(error)))?;
+            verify_function(function).map_err(package_error)?;
             let keep = options.keep.iter().filter(|keep| keep.function == function.name);
             compiler.add(function, &keep.collect::<Vec<_>>())?;
         }
@@ -75,7 +75,7 @@ impl CpuBackend {
             place: "package".into(),
             what: format!("working memory of {} bytes", slots * size_of::<f32>()),
         })?;
-        constants.fill(&blobs, arena.slots_mut()).map_err(|error| BackendError::Package(Box::new(error)))?;
+        constants.fill(&blobs, arena.slots_mut()).map_err(package_error)?;
         let profiles = self.options.profile.then(|| plans.iter().map(Profile::new).collect());
         Ok(CpuModel { plans, arena, blobs, kernels: self.kernels, pool: Arc::clone(&self.pool), profiles })
     }

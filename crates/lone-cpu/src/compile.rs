@@ -58,9 +58,9 @@ impl<'a> Compiler<'a> {
     /// is not there.
     pub(crate) fn add(&mut self, function: &Function, keep: &[&Keep]) -> Result<(), BackendError> {
         let mut graph = import::import(function, keep, self.blobs)?;
+        graph.drop_dead();
         if self.options.fuse {
             fuse::fuse(&mut graph);
-        } else {
             graph.drop_dead();
         }
         let lowered = lower::lower(&graph, self.blobs, &mut self.constants, self.options.threads)?;
@@ -88,6 +88,11 @@ impl<'a> Compiler<'a> {
         let slots = plans.iter().map(|plan| plan.slots).fold(constants.end(), usize::max);
         Ok((plans, constants, slots))
     }
+}
+
+/// Something wrong with the package itself.
+pub(crate) fn package_error(error: impl std::error::Error + Send + Sync + 'static) -> BackendError {
+    BackendError::Package(Box::new(error))
 }
 
 fn signature(graph: &Graph) -> Signature {

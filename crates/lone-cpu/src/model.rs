@@ -99,3 +99,39 @@ fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".into())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::*;
+    use crate::arena::{BufferId, Span};
+    use crate::compile::kind;
+    use crate::steps::{Step, Unary};
+
+    fn model(steps: Vec<Step>) -> CpuModel {
+        let signature = Signature { inputs: Vec::new(), outputs: Vec::new() };
+        let plan = Plan { function: "f".into(), signature, steps, visible: Vec::new(), slots: 8 };
+        CpuModel {
+            plans: vec![plan],
+            arena: Arena::new(8).unwrap(),
+            blobs: BlobFile::empty("none"),
+            kernels: Kernels::detect(),
+            pool: Arc::new(Pool::new(NonZeroUsize::MIN)),
+            profiles: None,
+        }
+    }
+
+    fn exp(x: usize, out: usize) -> Step {
+        let span = |start| Span { buffer: BufferId::Value(0), start, len: 4 };
+        Unary { op: kind::Unary::Exp, x: span(x), out: span(out) }.into()
+    }
+
+    #[test]
+    fn a_step_that_panics_fails_the_run_and_says_why() {
+        let error = model(vec![exp(0, 2)]).run("f", &[], &mut []).unwrap_err();
+        let message = error.to_string();
+        assert!(message.starts_with("`f` failed: the planner keeps what a step reads apart"), "{message}");
+        assert!(model(vec![exp(0, 4)]).run("f", &[], &mut []).is_ok());
+    }
+}

@@ -46,7 +46,6 @@ pub(crate) fn fuse(graph: &mut Graph) {
             }
         }
     }
-    graph.drop_dead();
 }
 
 fn rewrite(graph: &Graph, index: usize, rules: &[Rule]) -> Option<Rewrite> {

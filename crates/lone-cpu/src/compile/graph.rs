@@ -109,7 +109,7 @@ impl Graph {
 
     /// Whether one argument of one node is all that needs `id`, so that it may vanish into that node.
     pub(crate) fn is_private(&self, id: ValueId) -> bool {
-        self.get(id).uses == 1 && !self.outputs.contains(&id)
+        self.get(id).uses == 1
     }
 
     /// The number that `id` is, if it is a float constant of one element.

@@ -18,6 +18,7 @@ use lone_mil::{Arg, BackendError, BlobFile, Function, Keep, Literal, Op, ValueId
 use super::constants::held;
 use super::graph::Graph;
 use super::kind::Kind;
+use super::package_error;
 use super::reference::{Isolated, Known};
 use form::Forms;
 
@@ -26,6 +27,9 @@ const SMALL: usize = 16;
 
 /// Tensors of more elements are refused, so that sizes computed from their products never overflow.
 const MAX_ELEMENTS: usize = 1 << 36;
+
+/// What is computed from constants is a constant only up to so many elements: those of the largest weights there are.
+const MAX_FOLDED: usize = 1 << 28;
 
 /// Reads `function`, whose package has been checked; the values of `keep` follow its outputs.
 ///
@@ -86,15 +90,15 @@ impl Import<'_> {
             return Ok(());
         }
         if op.outputs.len() == 1 && op.reads().all(|&id| self.constant(id).is_some()) {
+            self.check_folded(op)?;
             let literal = self.isolated(op)?.0.literal()?;
             self.bind(op.outputs[0], |graph, name| graph.constant(name, literal));
             return Ok(());
         }
-        let call = Call::new(op.spec, self.function, &op.args)
-            .map_err(|error| BackendError::Package(Box::new(error)))?;
+        let call = Call::new(op.spec, self.function, &op.args).map_err(package_error)?;
         for (output, &id) in op.outputs.iter().enumerate() {
             let forms = Forms { call: &call, op, graph: &self.graph, ids: &self.ids };
-            let form = forms.of(output).map_err(|error| BackendError::Package(Box::new(error)))?;
+            let form = forms.of(output).map_err(package_error)?;
             let (kind, inputs) = match form {
                 Some(form) => form,
                 None => {
@@ -106,6 +110,15 @@ impl Import<'_> {
             self.bind(id, |graph, name| graph.push(name, kind, inputs, ty));
         }
         Ok(())
+    }
+
+    fn check_folded(&self, op: &Op) -> Result<(), BackendError> {
+        let ty = self.function.value(op.outputs[0]).ty.tensor();
+        if ty.shape.elements() <= MAX_FOLDED {
+            return Ok(());
+        }
+        let place = format!("function `{}`, operation `{}`", self.function.name, op.name);
+        Err(BackendError::Unsupported { place, what: format!("a constant {ty}") })
     }
 
     /// `op` by itself, for the reference interpreter.
@@ -122,7 +135,7 @@ impl Import<'_> {
     }
 
     fn held(&self, literal: &Literal) -> Result<Literal, BackendError> {
-        held(literal, self.blobs).map_err(|error| BackendError::Package(Box::new(error)))
+        held(literal, self.blobs).map_err(package_error)
     }
 
     /// Makes the value that `id` becomes, under its name.

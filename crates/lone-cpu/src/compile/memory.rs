@@ -83,6 +83,9 @@ fn pack(base: usize, buffers: &[usize], lives: &[Option<Life>]) -> Option<(Vec<u
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn life(from: usize, to: usize) -> Option<Life> {
@@ -100,6 +103,29 @@ mod tests {
         let (starts, end) =
             pack(0, &[64, 48, 32, 16], &[life(0, 4), life(0, 1), life(0, 4), life(2, 3)]).unwrap();
         assert_eq!((starts, end), (vec![0, 64, 112, 64], 144));
+    }
+
+    proptest! {
+        #[test]
+        fn buffers_alive_together_never_overlap(
+            buffers in vec((1usize..200, 0usize..40, 0usize..10), 1..60),
+            base in 0usize..100,
+        ) {
+            let base = base * ALIGNMENT;
+            let lens: Vec<usize> = buffers.iter().map(|&(len, ..)| len).collect();
+            let lives: Vec<Option<Life>> =
+                buffers.iter().map(|&(_, from, steps)| life(from, from + steps)).collect();
+            let (starts, end) = pack(base, &lens, &lives).unwrap();
+            for i in 0..lens.len() {
+                prop_assert!(starts[i] >= base && starts[i] % ALIGNMENT == 0 && starts[i] + lens[i] <= end);
+                for j in 0..i {
+                    let (a, b) = (lives[i].unwrap(), lives[j].unwrap());
+                    let together = a.from <= b.to && b.from <= a.to;
+                    let apart = starts[i] + lens[i] <= starts[j] || starts[j] + lens[j] <= starts[i];
+                    prop_assert!(!together || apart, "{i} and {j}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ use lone_mil::{
     TensorMut, TensorRef, TensorType, ValueId,
 };
 
+use super::package_error;
+
 /// What the program is called, and its one function.
 const NAME: &str = "isolated";
 
@@ -68,7 +70,7 @@ impl Isolated {
         builder.output(computed).map_err(built)?;
 
         let Writer { builder, inputs, layout, weights } = writer;
-        let blobs = blob_file(layout, &weights).map_err(|error| BackendError::Package(Box::new(error)))?;
+        let blobs = blob_file(layout, &weights).map_err(package_error)?;
         let (ids, inputs) = inputs.into_iter().unzip();
         let functions = vec![builder.finish().map_err(built)?];
         let program = Program { functions, default_function: NAME.into() };

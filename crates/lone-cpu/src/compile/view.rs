@@ -110,6 +110,9 @@ pub(crate) fn runs<const N: usize>(dims: &[usize], strides: [&[isize]; N]) -> Ve
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn range(start: usize, len: usize) -> Range {
@@ -154,5 +157,62 @@ mod tests {
         let (dense, row) = (View::dense(&[2, 3, 4]), View::dense(&[4]).broadcast(&[2, 3, 4]));
         let together = runs(&[2, 3, 4], [&dense.strides, &row.strides]);
         assert_eq!(together, [Run { len: 6, strides: [4, 0] }, Run { len: 4, strides: [1, 1] }]);
+    }
+
+    /// The elements of a view, as offsets into its buffer.
+    fn elements(view: &View) -> Vec<usize> {
+        let mut found = vec![view.offset as isize];
+        for (&dim, &stride) in view.dims.iter().zip(&view.strides) {
+            found = found.iter().flat_map(|at| (0..dim as isize).map(move |i| at + i * stride)).collect();
+        }
+        found.into_iter().map(|at| at as usize).collect()
+    }
+
+    /// One change of a view, chosen by three numbers; the same for any view of the same dimensions.
+    fn change(view: &View, [what, axis, much]: [usize; 3]) -> Option<View> {
+        let rank = view.dims.len();
+        let axis = axis % rank;
+        match what % 4 {
+            0 => {
+                let mut perm: Vec<usize> = (0..rank).collect();
+                perm.swap(axis, much % rank);
+                Some(view.permuted(&perm))
+            }
+            1 => {
+                let start = much % view.dims[axis];
+                Some(view.sliced(&Range::along(&view.dims, axis, start, view.dims[axis] - start)))
+            }
+            2 => {
+                let mut dims = view.dims.clone();
+                let merged: usize = dims.drain(axis..rank.min(axis + 2)).product();
+                dims.insert(axis, merged);
+                view.reshaped(&dims)
+            }
+            _ => {
+                let mut ranges = Range::along(&view.dims, axis, 0, view.dims[axis]);
+                ranges[axis] = Range { start: view.dims[axis] - 1, step: -1, len: view.dims[axis] };
+                Some(view.sliced(&ranges))
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_view_of_a_view_has_the_elements_of_a_view_of_a_copy(
+            dims in vec(1usize..5, 1..5),
+            changes in vec([0usize..4, 0..5, 0..5], 0..8),
+        ) {
+            let (mut view, mut copy) = (View::dense(&dims), elements(&View::dense(&dims)));
+            for numbers in changes {
+                let of_copy = change(&View::dense(&view.dims), numbers).expect("a dense tensor has every view");
+                copy = elements(&of_copy).into_iter().map(|i| copy[i]).collect();
+                // A reshape that takes a copy ends the chain.
+                let Some(changed) = change(&view, numbers) else { return Ok(()) };
+                prop_assert_eq!(&changed.dims, &of_copy.dims);
+                view = changed;
+                prop_assert_eq!(elements(&view), copy.clone());
+                prop_assert_eq!(view.is_dense(), copy.windows(2).all(|pair| pair[1] == pair[0] + 1));
+            }
+        }
     }
 }

@@ -40,7 +40,7 @@ fn an_output_of_bools_is_refused_at_load() {
         let same = b.name(same, "same")?;
         b.output(same)
     });
-    assert_eq!(message, "function `f`, operation `same`: output `same` of bool is not supported");
+    assert_eq!(message, "function `f`, output `same`: bool(2) is not supported");
 }
 
 #[test]

@@ -15,6 +15,7 @@ fn before_and_after(function: &str, keep: &[&str]) -> String {
     let imported = import(&function, &keep.iter().collect::<Vec<_>>(), &BlobFile::empty("none")).unwrap();
     let mut fused: Graph = imported.clone();
     fuse(&mut fused);
+    fused.drop_dead();
     format!("{imported}{fused}")
 }
 

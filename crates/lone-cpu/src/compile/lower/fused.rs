@@ -8,6 +8,7 @@ use crate::arena::{Element, Span};
 use crate::compile::constants::held;
 use crate::compile::graph::Node;
 use crate::compile::kind::{self, Range};
+use crate::compile::package_error;
 use crate::compile::view::View;
 use crate::steps::{Attention, Mask, PastRows, ReadMask, Rope, ShortConv};
 
@@ -36,8 +37,7 @@ impl Lowering<'_> {
         let mut columns = Vec::with_capacity(weights.len());
         for &id in weights {
             let literal = self.graph.get(id).constant.as_ref().expect("taps are constants");
-            let literal =
-                held(literal, self.blobs).map_err(|error| BackendError::Package(Box::new(error)))?;
+            let literal = held(literal, self.blobs).map_err(package_error)?;
             columns.push(
                 literal.to_floats().ok_or_else(|| self.unsupported(format!("taps of {}", literal.ty)))?,
             );

@@ -10,6 +10,7 @@ use crate::arena::{Element, Span};
 use crate::compile::constants::held;
 use crate::compile::graph::Node;
 use crate::compile::kind::{self, Kind};
+use crate::compile::package_error;
 use crate::compile::view::{View, runs};
 use crate::steps::{self, Layer, MatMul, Matrix, OperandForm, Part, Projection, ROWS_PER_BLOCK, Weight};
 
@@ -145,7 +146,7 @@ impl Lowering<'_> {
         let literal = self.graph.get(id).constant.as_ref().expect("weights of projections are constants");
         if let Payload::Blob(offset) = literal.payload {
             let weight = Weight::Mapped { offset, ty: literal.ty.clone() };
-            self.blobs.f16s(offset, &literal.ty).map_err(|error| BackendError::Package(Box::new(error)))?;
+            self.blobs.f16s(offset, &literal.ty).map_err(package_error)?;
             return Ok(weight);
         }
         let numbers = held(literal, self.blobs).ok().and_then(|literal| literal.to_floats());
