@@ -1,9 +1,9 @@
 //! Instruction sets: tokens that prove the CPU has one, and the vector operations kernels are written in.
 //!
 //! A token ([`Avx2`], …) can only be made by its `detect`, so a value of the type is proof that its
-//! instructions may run; that is what makes the safe methods of [`Simd`] sound. Kernels are written once,
+//! instructions may run; that is what makes the safe methods of `Simd` sound. Kernels are written once,
 //! over `S: Simd`, in blocks of sixteen f32 however wide the registers are, and reach an instruction set
-//! through [`Isa::run`], which compiles one copy of the kernel per set.
+//! through `Isa::run`, which compiles one copy of the kernel per set.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

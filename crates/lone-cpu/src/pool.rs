@@ -6,7 +6,7 @@
 //! Idle workers spin for some microseconds, which is what separates the steps of a token, and then park.
 //! Nothing is allocated per job.
 //!
-//! The whole protocol is one word, [`Gate`]: which job is open, whether it still is, and how many workers are
+//! The whole protocol is one word, `Gate`: which job is open, whether it still is, and how many workers are
 //! inside.
 
 #![expect(
