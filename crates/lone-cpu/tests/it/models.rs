@@ -189,6 +189,23 @@ fn rings_and_whole_caches_give_the_same() {
 }
 
 #[test]
+fn a_context_in_segments_is_attended_to_as_one() {
+    let name = "micro/lfm2-old-config";
+    let options = ConvertOptions { ctx: 40_000, spec_drafts: None, ..options() };
+    let (bundle, golden) = (bundle(name, &options), Golden::open(name));
+    let chunk =
+        cpu(true).open(&bundle.path().join("bundle/chunk_00.mlpackage"), &Default::default()).unwrap();
+    for role in [Role::Decode, Role::Prefill] {
+        golden.check(&observe(&bundle, &cpu(true), role, &golden.tokens), &format!("{name}, {role:?}"));
+    }
+    for function in ["decode", "prefill"] {
+        let plan = chunk.plan(function).unwrap();
+        assert!(plan.kinds().any(|kind| kind == "attention") && plan.kinds().all(|kind| kind != "softmax"));
+        assert!(plan.to_string().contains("k_1_s2"), "three segments: {plan}");
+    }
+}
+
+#[test]
 fn graphs_without_precision_rules_give_the_same() {
     for name in ["tiny-lfm2", "micro/lfm3-plain-sharded-f16"] {
         let golden = Golden::open(name);
