@@ -60,15 +60,27 @@ impl Default for ConvertOptions {
 impl ConvertOptions {
     /// Refuses what contradicts itself, or cannot be built for a model of this `config`.
     pub(crate) fn check(&self, config: &Config) -> Result<(), ConvertError> {
-        self.check_conflicts()?;
-        within("--ctx", self.ctx, 1..=MAX_CTX, "")?;
-        within("--layers-per-model", self.layers_per_model, 1..=usize::MAX, "")?;
+        self.check_flags()?;
         if self.head_chunks > 0 {
             let fewest = config.vocab_size.div_ceil(MAX_CHANNELS);
             let why = format!(" (a slice of the head has 1 to {MAX_CHANNELS} tokens)");
             within("--head-chunks", self.head_chunks, fewest..=config.vocab_size, &why)?;
         }
-        let most = most_tokens(config).min(self.ctx);
+        self.check_passes(most_tokens(config).min(self.ctx))
+    }
+
+    /// Refuses what no model can be converted with.
+    ///
+    /// # Errors
+    /// [`ConvertError::Option`] or [`ConvertError::Conflict`], naming the flags.
+    pub fn check_flags(&self) -> Result<(), ConvertError> {
+        self.check_conflicts()?;
+        within("--ctx", self.ctx, 1..=MAX_CTX, "")?;
+        within("--layers-per-model", self.layers_per_model, 1..=usize::MAX, "")?;
+        self.check_passes(self.ctx)
+    }
+
+    fn check_passes(&self, most: usize) -> Result<(), ConvertError> {
         let why = format!(" (a pass fits the context of {} and the Neural Engine)", self.ctx);
         if !self.decode_only {
             within("--prefill", self.prefill, 1..=most, &why)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use lone_bundle::Bundle;
-use lone_convert::{ConvertOptions, Phase};
+use lone_convert::{ConvertError, ConvertOptions, Phase};
 use lone_lfm::Checkpoint;
 
 use crate::args::{ConversionArgs, Precision};
@@ -26,14 +26,17 @@ pub(crate) struct Converted {
 }
 
 /// What the flags ask of the converter.
-pub(crate) fn options(args: &ConversionArgs) -> ConvertOptions {
+///
+/// # Errors
+/// If they contradict each other, whatever the model.
+pub(crate) fn options(args: &ConversionArgs) -> Result<ConvertOptions, ConvertError> {
     let default = ConvertOptions::default();
     // There is one precision so far; the match makes the next one a compile error here.
     match args.precision {
         None | Some(Precision::Fp16) => {}
     }
     let ctx = args.ctx.unwrap_or(default.ctx);
-    ConvertOptions {
+    let options = ConvertOptions {
         ctx,
         // Who asks for a small context need not ask for small passes too.
         prefill: args.prefill.unwrap_or(default.prefill.min(ctx)),
@@ -45,7 +48,9 @@ pub(crate) fn options(args: &ConversionArgs) -> ConvertOptions {
         ring: !args.no_ring,
         precision_rules: !args.no_precision_rules,
         ..default
-    }
+    };
+    options.check_flags()?;
+    Ok(options)
 }
 
 /// Converts the checkpoint at `source` to a bundle at `out`, which comes to be whole or not at all.
@@ -108,13 +113,15 @@ mod tests {
 
     #[test]
     fn what_is_not_typed_is_the_converters_default() {
-        assert_eq!(options(&ConversionArgs::default()), ConvertOptions::default());
+        assert_eq!(options(&ConversionArgs::default()).unwrap(), ConvertOptions::default());
     }
 
     #[test]
     fn passes_fit_a_small_context_unless_they_are_typed() {
         let small = ConversionArgs { ctx: Some(32), ..ConversionArgs::default() };
-        assert_eq!(options(&small).prefill, 32);
-        assert_eq!(options(&ConversionArgs { prefill: Some(64), ..small }).prefill, 64);
+        assert_eq!(options(&small).unwrap().prefill, 32);
+        assert_eq!(options(&ConversionArgs { prefill: Some(8), ..small.clone() }).unwrap().prefill, 8);
+        let error = options(&ConversionArgs { prefill: Some(64), ..small }).unwrap_err();
+        assert!(error.to_string().starts_with("--prefill must be 1 to 32"), "{error}");
     }
 }

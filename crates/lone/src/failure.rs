@@ -1,7 +1,8 @@
 //! Why a command ends without success, and whose fault it is.
 //!
 //! What the user can mend is a [`UserError`]: one line, perhaps with a hint that is a command or a flag, exit code 1.
-//! What only we can mend is internal: exit code 2. Usage errors never come here; clap ends them with its own 2.
+//! What only we can mend is internal: exit code 2. Usage errors never come here; clap ends them with its own 2, but for those
+//! that only the converter can tell, which end likewise.
 
 mod blame;
 
@@ -14,6 +15,8 @@ use crate::interrupt;
 pub(crate) enum Failure {
     /// The user's fault, or their system's.
     User(UserError),
+    /// A flag's value that does not go with the other flags, or with the model.
+    Usage(UserError),
     /// Ours.
     Internal(anyhow::Error),
     /// Ctrl-C, and what became of the work.
@@ -57,7 +60,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::User(_) => 1,
-            Failure::Internal(_) => 2,
+            Failure::Usage(_) | Failure::Internal(_) => 2,
             Failure::Interrupted(_) => interrupt::EXIT_CODE,
             Failure::OutputClosed => 0,
         }

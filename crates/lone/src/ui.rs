@@ -106,7 +106,9 @@ impl Ui {
     pub(crate) fn conclude(&self, outcome: Result<(), Failure>) -> ExitCode {
         let Err(failure) = outcome else { return ExitCode::SUCCESS };
         match &failure {
-            Failure::User(UserError { message, hint }) => self.complain(message, hint.as_deref()),
+            Failure::User(UserError { message, hint }) | Failure::Usage(UserError { message, hint }) => {
+                self.complain(message, hint.as_deref());
+            }
             Failure::Internal(error) => {
                 self.complain(
                     &format!("internal fault: {error:#}"),

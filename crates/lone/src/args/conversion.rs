@@ -11,31 +11,31 @@ const WEIGHTS: &str = "Weights and arithmetic";
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConversionArgs {
     /// Tokens the caches hold: the longest prompt and answer together [default: 2048]
-    #[arg(long, value_name = "TOKENS", value_parser = number::context(), help_heading = SHAPES)]
+    #[arg(long, value_name = "TOKENS", value_parser = number::context, allow_negative_numbers = true, help_heading = SHAPES)]
     pub(crate) ctx: Option<usize>,
 
     /// Tokens of a prompt computed in one pass [default: 64]
-    #[arg(long, value_name = "TOKENS", value_parser = number::pass_tokens(), help_heading = SHAPES)]
+    #[arg(long, value_name = "TOKENS", value_parser = number::pass_tokens, allow_negative_numbers = true, help_heading = SHAPES)]
     pub(crate) prefill: Option<usize>,
 
     /// Add a pass that checks this many drafted tokens, for speculative decoding
-    #[arg(long, value_name = "DRAFTS", value_parser = number::pass_tokens(), help_heading = SHAPES)]
+    #[arg(long, value_name = "DRAFTS", value_parser = number::pass_tokens, allow_negative_numbers = true, help_heading = SHAPES)]
     pub(crate) spec_drafts: Option<usize>,
 
     /// Leave the prefill shape out: prompts are computed one token at a time
-    #[arg(long, conflicts_with = "prefill_only", help_heading = SHAPES)]
+    #[arg(long, conflicts_with_all = ["prefill_only", "prefill"], help_heading = SHAPES)]
     pub(crate) decode_only: bool,
 
     /// Leave the decode shape out
-    #[arg(long, help_heading = SHAPES)]
+    #[arg(long, conflicts_with = "spec_drafts", help_heading = SHAPES)]
     pub(crate) prefill_only: bool,
 
     /// Layers in one program [default: 4]
-    #[arg(long, value_name = "LAYERS", value_parser = number::at_least_one(), help_heading = SHAPES)]
+    #[arg(long, value_name = "LAYERS", value_parser = number::at_least_one, allow_negative_numbers = true, help_heading = SHAPES)]
     pub(crate) layers_per_model: Option<usize>,
 
     /// Programs the vocabulary is divided into; 0 takes about 128 MB each [default: 0]
-    #[arg(long, value_name = "CHUNKS", help_heading = SHAPES)]
+    #[arg(long, value_name = "CHUNKS", value_parser = number::count, allow_negative_numbers = true, help_heading = SHAPES)]
     pub(crate) head_chunks: Option<usize>,
 
     /// Keep only the window of sliding layers, in a ring; this is the default

@@ -1,23 +1,54 @@
 //! Numbers with bounds, checked as they are parsed so that a usage error names the flag.
 
-use clap::builder::RangedU64ValueParser;
+use std::ops::RangeInclusive;
 
 /// Longest context; positions are exact in f32 far beyond it.
-const MOST_CONTEXT: u64 = 1 << 20;
+const MOST_CONTEXT: usize = 1 << 20;
+
+/// Most threads: more than any machine has cores for, and few enough to start everywhere.
+const MOST_THREADS: usize = 256;
 
 /// A context length.
-pub(super) fn context() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..=MOST_CONTEXT)
+pub(super) fn context(text: &str) -> Result<usize, String> {
+    whole(text, 1..=MOST_CONTEXT)
 }
 
 /// Tokens in one pass.
-pub(super) fn pass_tokens() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..=1024)
+pub(super) fn pass_tokens(text: &str) -> Result<usize, String> {
+    whole(text, 1..=1024)
+}
+
+/// Threads that compute.
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    whole(text, 1..=MOST_THREADS)
 }
 
 /// A count of at least one.
-pub(super) fn at_least_one() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..)
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
+    whole(text, 1..=usize::MAX)
+}
+
+/// A count, or none.
+pub(super) fn count(text: &str) -> Result<usize, String> {
+    whole(text, 0..=usize::MAX)
+}
+
+/// A seed.
+pub(super) fn seed(text: &str) -> Result<u64, String> {
+    let usual = "must be a whole number between 0 and 18446744073709551615";
+    text.parse().map_err(|_| usual.to_owned())
+}
+
+fn whole(text: &str, bounds: RangeInclusive<usize>) -> Result<usize, String> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("not a whole number".to_owned());
+    }
+    let (least, most) = (bounds.start(), bounds.end());
+    text.parse().ok().filter(|number| bounds.contains(number)).ok_or_else(|| match *most {
+        usize::MAX => format!("must be at least {least}"),
+        most => format!("must be between {least} and {most}"),
+    })
 }
 
 /// A number that is not negative.
@@ -47,7 +78,11 @@ pub(super) fn finite(text: &str) -> Result<f32, String> {
 
 fn within(text: &str, bounds: &str, allowed: impl Fn(f32) -> bool) -> Result<f32, String> {
     let number: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if number.is_finite() && allowed(number) { Ok(number) } else { Err(format!("must be {bounds}")) }
+    match number {
+        number if !allowed(number) => Err(format!("must be {bounds}")),
+        number if !number.is_finite() => Err("must be finite".to_owned()),
+        number => Ok(number),
+    }
 }
 
 #[cfg(test)]
@@ -58,11 +93,25 @@ mod tests {
     fn numbers_outside_their_bounds_are_refused_with_the_bounds() {
         assert_eq!(not_negative("0"), Ok(0.0));
         assert_eq!(not_negative("-1"), Err("must be at least 0".into()));
+        assert_eq!(not_negative("inf"), Err("must be finite".into()));
         assert_eq!(positive("0"), Err("must be above 0".into()));
         assert_eq!(probability("1.5"), Err("must be between 0 and 1".into()));
         assert_eq!(positive_probability("0"), Err("must be above 0 and at most 1".into()));
         assert_eq!(finite("inf"), Err("must be finite".into()));
         assert_eq!(finite("NaN"), Err("must be finite".into()));
         assert_eq!(finite("warm"), Err("not a number".into()));
+    }
+
+    #[test]
+    fn whole_numbers_outside_their_bounds_are_refused_with_the_bounds() {
+        assert_eq!(threads("256"), Ok(256));
+        for text in ["0", "-1", "257", "100000", "99999999999999999999999"] {
+            assert_eq!(threads(text), Err("must be between 1 and 256".into()), "{text}");
+        }
+        assert_eq!(at_least_one("0"), Err("must be at least 1".into()));
+        assert_eq!(count("-1"), Err("must be at least 0".into()));
+        for text in ["", "-", "1.5", "many"] {
+            assert_eq!(context(text), Err("not a whole number".into()), "{text}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use super::{ConversionArgs, MODEL_HELP, MODEL_LONG_HELP, SamplingArgs, number};
@@ -56,12 +57,13 @@ pub(crate) struct RunArgs {
     pub(crate) system: Option<String>,
 
     /// Longest answer
-    #[arg(long, value_name = "TOKENS", default_value_t = 256, value_parser = number::at_least_one())]
+    #[arg(long, value_name = "TOKENS", default_value_t = 256, value_parser = number::at_least_one, allow_negative_numbers = true)]
     #[arg(help_heading = ANSWER)]
     pub(crate) max_new_tokens: usize,
 
     /// End the answer before this text; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = ANSWER)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) stop: Vec<String>,
 
     /// Print text, tokens and statistics as one JSON object at the end
@@ -76,7 +78,7 @@ pub(crate) struct RunArgs {
     pub(crate) backend: BackendChoice,
 
     /// Threads of the CPU backend; as many as there are cores unless given
-    #[arg(long, value_name = "COUNT", value_parser = number::at_least_one(), help_heading = ENGINE)]
+    #[arg(long, value_name = "COUNT", value_parser = number::threads, allow_negative_numbers = true, help_heading = ENGINE)]
     pub(crate) threads: Option<usize>,
 
     #[command(flatten)]

@@ -74,3 +74,22 @@ fn a_number_out_of_bounds_is_refused_with_its_flag() {
     let message = refusal("lone convert --model m --out o --ctx 0");
     assert!(message.contains("--ctx"), "{message}");
 }
+
+#[test]
+fn a_negative_number_is_a_number_out_of_bounds_and_no_flag() {
+    for flag in ["--ctx", "--prefill", "--head-chunks", "--threads", "--max-new-tokens", "--top-k", "--seed"]
+    {
+        let message = refusal(&format!("lone run --model m {flag} -1"));
+        assert!(message.contains(flag) && message.contains("must be "), "{message}");
+    }
+}
+
+#[test]
+fn flags_that_contradict_each_other_are_refused() {
+    for flags in
+        ["--decode-only --prefill 8", "--decode-only --prefill-only", "--prefill-only --spec-drafts 16"]
+    {
+        assert!(parse(&format!("lone convert --model m --out o {flags}")).is_err(), "{flags}");
+    }
+    assert!(Cli::try_parse_from(["lone", "run", "--model", "m", "--stop", ""]).is_err());
+}

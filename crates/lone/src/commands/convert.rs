@@ -30,7 +30,7 @@ struct Summary {
 /// If the checkpoint or the target is refused, or on Ctrl-C; nothing is left behind then.
 pub(crate) fn execute(args: &ConvertArgs, context: &Context) -> Result<(), Failure> {
     context.watch_for_interrupts();
-    let options = ConvertOptions { force: args.force, ..conversion::options(&args.conversion) };
+    let options = ConvertOptions { force: args.force, ..conversion::options(&args.conversion)? };
     let source = ModelSource::resolve(&args.model)?;
     if args.out.exists() && !args.force {
         // The converter refuses this too, but a download may come before it.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lone_bundle::Bundle;
+use lone_convert::ConvertOptions;
 use lone_engine::{FinishReason, Generation, LoadOptions, Request, RequestError, Runtime, SessionOptions};
 use lone_lfm::{Tokenizer, TokenizerError};
 
 use super::Context;
-use crate::args::{ConversionArgs, RunArgs};
+use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::prompt::Prompt;
 use crate::source::ModelSource;
@@ -31,7 +32,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     let backend = backend::choose(args.backend, args.threads)?;
     let prompt = Prompt::read(args, &context.ui)?;
     context.watch_for_interrupts();
-    let dir = source.bundle_dir(&prompt, &args.conversion, context)?;
+    let dir = source.bundle_dir(&prompt, context)?;
 
     let bundle = Bundle::open(&dir)?;
     let tokenizer = open_tokenizer(&dir)?;
@@ -76,7 +77,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
 /// What runs.
 enum Source {
     Bundle(PathBuf),
-    Model(ModelSource),
+    Model(ModelSource, ConvertOptions),
 }
 
 impl Source {
@@ -86,22 +87,18 @@ impl Source {
             return Ok(Source::Bundle(dir.clone()));
         }
         let model = args.model.as_deref().expect("clap requires a bundle or a model");
-        Ok(Source::Model(ModelSource::resolve(model)?))
+        let options = conversion::options(&args.conversion)?;
+        Ok(Source::Model(ModelSource::resolve(model)?, options))
     }
 
     /// The bundle that was named, or the converted checkpoint.
-    fn bundle_dir(
-        &self,
-        prompt: &Prompt,
-        conversion: &ConversionArgs,
-        context: &Context,
-    ) -> Result<PathBuf, Failure> {
+    fn bundle_dir(&self, prompt: &Prompt, context: &Context) -> Result<PathBuf, Failure> {
         match self {
             Source::Bundle(dir) => Ok(dir.clone()),
-            Source::Model(model) => {
+            Source::Model(model, options) => {
                 let checkpoint = model.checkpoint(context)?;
                 prompt.check_readable(&checkpoint.dir, &checkpoint.name)?;
-                converted::bundle_of(&checkpoint, &conversion::options(conversion), context)
+                converted::bundle_of(&checkpoint, options, context)
             }
         }
     }

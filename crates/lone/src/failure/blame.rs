@@ -62,6 +62,9 @@ impl From<ConvertError> for Failure {
     fn from(error: ConvertError) -> Self {
         let hint = match &error {
             ConvertError::Cancelled => return Failure::Interrupted("nothing was written".into()),
+            ConvertError::Option { .. } | ConvertError::Conflict { .. } => {
+                return Failure::Usage(UserError::new(chain(&error)));
+            }
             error if error.is_internal() => return Failure::internal(chain(error)),
             ConvertError::Exists { .. } => Some("--force"),
             ConvertError::NoSpace { .. } => Some("free some space, or choose a directory on a larger disk"),
@@ -118,7 +121,13 @@ impl From<RunError> for Failure {
             RunError::Memory { .. } => {
                 UserError::new(chain(&error)).with_hint("convert with a smaller --ctx").into()
             }
-            _ => Failure::internal(chain(&error)),
+            // The arithmetic is tested; what is left is what it was given.
+            RunError::Logits { .. } => {
+                UserError::new(format_args!("{error}: its weights are damaged or overflow fp16"))
+                    .with_hint("`lone inspect --bundle DIR --check` tells whether its files are as written")
+                    .into()
+            }
+            RunError::Backend { .. } => Failure::internal(chain(&error)),
         }
     }
 }

@@ -50,3 +50,22 @@ fn a_reader_that_goes_away_is_no_error() {
     let script = format!("{{ {lone} completions zsh; {lone} completions zsh; echo $? >&2; }} | head -1");
     assert_eq!(machine.outcome(&mut machine.shell(&script)).stderr, "0\n");
 }
+
+#[test]
+fn flags_that_do_not_go_together_are_usage_errors() {
+    let machine = Machine::new();
+    let too_long = ["--prefill", "64", "--ctx", "7"];
+    let too_many = ["--head-chunks", "9999"];
+    for flags in [&too_long[..], &too_many, &["--prefill-only", "--spec-drafts", "16"]] {
+        let outcome = machine.run(&[&["convert", "--model", "demo", "--out", "bundle"][..], flags].concat());
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(flags[0]), "{}", outcome.stderr);
+    }
+    let run = ["run", "--bundle", "b"];
+    for (flag, value, expected) in [("--threads", "100000", "between 1 and 256"), ("--stop", "", "required")]
+    {
+        let outcome = machine.run(&[&run[..], &[flag, value]].concat());
+        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    }
+}
