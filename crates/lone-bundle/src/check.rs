@@ -1,6 +1,6 @@
 //! Is the bundle whole? Consistency of the description, sizes at load, hashes on request.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::{Component, Path};
 
@@ -19,45 +19,63 @@ pub struct FileEntry {
     pub blake3: String,
 }
 
-/// A file whose content is not what was written.
+/// A file that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DamagedFile {
+    /// Path in the bundle, as in [`FileEntry::path`].
+    pub path: String,
+    /// How it differs.
+    pub damage: FileDamage,
+}
+
+/// How a file differs from what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct HashFailure {
-    pub path: String,
-    pub expected: String,
-    pub found: String,
+pub enum FileDamage {
+    Missing,
+    /// In bytes.
+    Size {
+        expected: u64,
+        found: u64,
+    },
+    /// BLAKE3, in hex.
+    Hash {
+        expected: String,
+        found: String,
+    },
 }
 
 impl Bundle {
-    /// Hashes every file of the bundle in `dir`, calls `progress` with the bytes of each piece read, and returns
-    /// the files whose hash differs.
+    /// Compares every file of the bundle in `dir` with its size and hash, calls `progress` with the bytes of each
+    /// piece read, and returns those that are missing or differ. What has another size is not hashed.
     ///
     /// # Errors
-    /// [`BundleError::Io`] or [`BundleError::MissingFile`] for a file that cannot be read.
-    pub fn check_hashes(
+    /// [`BundleError::Io`] for a file that is there and cannot be read.
+    pub fn check_files(
         &self,
         dir: &Path,
         mut progress: impl FnMut(u64),
-    ) -> Result<Vec<HashFailure>, BundleError> {
-        let mut failures = Vec::new();
+    ) -> Result<Vec<DamagedFile>, BundleError> {
+        let mut damaged = Vec::new();
         for entry in &self.files {
-            let found = hash_file(&dir.join(&entry.path), &mut progress)?;
-            if found != entry.blake3 {
-                let (path, expected) = (entry.path.clone(), entry.blake3.clone());
-                failures.push(HashFailure { path, expected, found });
-            }
+            let damage = match entry.size_damage(dir) {
+                None => entry.hash_damage(dir, &mut progress)?,
+                damage => damage,
+            };
+            damaged.extend(damage.map(|damage| DamagedFile { path: entry.path.clone(), damage }));
         }
-        Ok(failures)
+        Ok(damaged)
     }
 
     pub(crate) fn check_sizes(&self, dir: &Path) -> Result<(), BundleError> {
         for entry in &self.files {
             let path = dir.join(&entry.path);
-            let Ok(metadata) = std::fs::metadata(&path) else {
-                return Err(BundleError::MissingFile { path });
-            };
-            if metadata.len() != entry.bytes {
-                return Err(BundleError::FileSize { path, expected: entry.bytes, found: metadata.len() });
+            match entry.size_damage(dir) {
+                Some(FileDamage::Size { expected, found }) => {
+                    return Err(BundleError::FileSize { path, expected, found });
+                }
+                Some(_) => return Err(BundleError::MissingFile { path }),
+                None => {}
             }
         }
         Ok(())
@@ -106,6 +124,27 @@ impl Bundle {
             }
         }
         Ok(())
+    }
+}
+
+impl FileEntry {
+    fn size_damage(&self, dir: &Path) -> Option<FileDamage> {
+        let metadata = std::fs::metadata(dir.join(&self.path)).ok().filter(Metadata::is_file);
+        match metadata.map(|metadata| metadata.len()) {
+            None => Some(FileDamage::Missing),
+            Some(found) if found != self.bytes => Some(FileDamage::Size { expected: self.bytes, found }),
+            Some(_) => None,
+        }
+    }
+
+    fn hash_damage(
+        &self,
+        dir: &Path,
+        progress: &mut impl FnMut(u64),
+    ) -> Result<Option<FileDamage>, BundleError> {
+        let found = hash_file(&dir.join(&self.path), progress)?;
+        let differs = found != self.blake3;
+        Ok(differs.then(|| FileDamage::Hash { expected: self.blake3.clone(), found }))
     }
 }
 

@@ -21,7 +21,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use check::{FileEntry, HashFailure};
+pub use check::{DamagedFile, FileDamage, FileEntry};
 pub use error::BundleError;
 pub use graph::{
     Binding, Cache, CacheKind, Graph, GraphFunction, GraphKind, LayerOutput, Port, Role, Rows, Span,
@@ -56,13 +56,23 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Reads `dir/bundle.json`, refuses schemas newer than [`SCHEMA`], and checks that the description is
-    /// consistent and that every file is there with the size it should have. Hashes are not read: see
-    /// [`Bundle::check_hashes`].
+    /// As [`Bundle::open_description`], and checks that every file is there with the size it should have. Hashes
+    /// are not read: see [`Bundle::check_files`].
     ///
     /// # Errors
     /// [`BundleError`], naming the file or the field.
     pub fn open(dir: &Path) -> Result<Self, BundleError> {
+        let bundle = Bundle::open_description(dir)?;
+        bundle.check_sizes(dir)?;
+        Ok(bundle)
+    }
+
+    /// Reads `dir/bundle.json`, refuses schemas newer than [`SCHEMA`], and checks that the description is
+    /// consistent. No other file is looked at.
+    ///
+    /// # Errors
+    /// [`BundleError`], naming `bundle.json` or the field.
+    pub fn open_description(dir: &Path) -> Result<Self, BundleError> {
         let path = dir.join(FILE_NAME);
         let text = std::fs::read(&path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => BundleError::NotABundle { dir: dir.into() },
@@ -75,7 +85,6 @@ impl Bundle {
         }
         let bundle: Bundle = serde_json::from_slice(&text).map_err(json)?;
         bundle.check_consistency()?;
-        bundle.check_sizes(dir)?;
         Ok(bundle)
     }
 

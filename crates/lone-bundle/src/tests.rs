@@ -87,12 +87,23 @@ fn a_truncated_file_is_named_with_both_sizes() {
 }
 
 #[test]
-fn a_changed_byte_is_found_by_its_hash() {
+fn a_changed_byte_another_size_and_a_missing_file_are_found() {
     let (dir, bundle) = with_table(&[1; 80]);
-    assert_eq!(bundle.check_hashes(dir.path(), |_| {}).unwrap(), vec![]);
-    std::fs::write(dir.path().join("embeddings.bin"), [2; 80]).unwrap();
-    let failures = bundle.check_hashes(dir.path(), |_| {}).unwrap();
-    assert_eq!(failures[0].path, "embeddings.bin");
+    bundle.save(dir.path()).unwrap();
+    let table = dir.path().join("embeddings.bin");
+    let damage = || {
+        let mut damaged = bundle.check_files(dir.path(), |_| {}).unwrap();
+        assert!(damaged.iter().all(|file| file.path == "embeddings.bin"));
+        damaged.pop().map(|file| file.damage)
+    };
+    assert_eq!(damage(), None);
+    std::fs::write(&table, [2; 80]).unwrap();
+    assert!(matches!(damage(), Some(FileDamage::Hash { .. })));
+    std::fs::write(&table, [1; 79]).unwrap();
+    assert_eq!(damage(), Some(FileDamage::Size { expected: 80, found: 79 }));
+    std::fs::remove_file(&table).unwrap();
+    assert_eq!(damage(), Some(FileDamage::Missing));
+    assert!(Bundle::open_description(dir.path()).is_ok() && Bundle::open(dir.path()).is_err());
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn the_bundle_opens_whole_and_its_hashes_hold() {
     let bundle = converted("tiny-lfm3", &all_functions());
     let opened = Bundle::open(&bundle.dir()).unwrap();
     assert_eq!(opened, bundle.content);
-    assert_eq!(opened.check_hashes(&bundle.dir(), |_| {}).unwrap(), []);
+    assert_eq!(opened.check_files(&bundle.dir(), |_| {}).unwrap(), []);
     let files: BTreeSet<&str> = opened.files.iter().map(|file| file.path.as_str()).collect();
     for file in
         ["embeddings.bin", "tokenizer.json", "chat_template.jinja", "chunk_01.mlpackage/Manifest.json"]

@@ -176,6 +176,47 @@ fn a_tampered_weight_file_is_found_by_inspect_check() {
 }
 
 #[test]
+fn every_file_that_is_not_as_written_is_listed() {
+    let machine = with_bundle();
+    let bundle = machine.path().join("bundle");
+    let (hash, size, missing) = (
+        "chunk_00.mlpackage/Data/com.apple.CoreML/weights/weight.bin",
+        "embeddings.bin",
+        "head_00.mlpackage/Manifest.json",
+    );
+    flip_last_byte(&bundle.join(hash));
+    OpenOptions::new().write(true).open(bundle.join(size)).unwrap().set_len(10).unwrap();
+    std::fs::remove_file(bundle.join(missing)).unwrap();
+
+    let outcome = machine.run(&["inspect", "--bundle", "bundle", "--check"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    for (file, damage) in [(hash, "has another hash"), (size, "has 10 bytes"), (missing, "is missing")] {
+        assert!(outcome.stdout.contains(&format!("  {file}  {damage}")), "{}", outcome.stdout);
+        assert!(outcome.stderr.contains(file), "{}", outcome.stderr);
+    }
+    let outcome = machine.run(&["inspect", "--bundle", "bundle", "--check", "--json"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let changed = report["check"]["changed"].as_array().unwrap();
+    let mut found: Vec<_> = changed
+        .iter()
+        .map(|file| [&file["path"], &file["damage"]].map(|text| text.as_str().unwrap()))
+        .collect();
+    found.sort_unstable();
+    assert_eq!(found, [[hash, "hash"], [size, "size"], [missing, "missing"]]);
+}
+
+#[test]
+fn weights_that_make_no_numbers_are_damage_and_no_fault_of_lone() {
+    let machine = with_bundle();
+    let embeddings = machine.path().join("bundle/embeddings.bin");
+    let nan = [0x00, 0x7e].repeat(std::fs::metadata(&embeddings).unwrap().len() as usize / 2);
+    overwrite(&embeddings, 0, &nan);
+    let expected = ["returned NaN among its logits", "weights are damaged", "hint: ", "--check"];
+    assert_refused(&run_bundle(&machine), &expected);
+}
+
+#[test]
 fn other_damage_to_a_package_is_found_at_load() {
     let model = "chunk_00.mlpackage/Data/com.apple.CoreML/model.mlmodel";
     type Damage = (&'static str, fn(&Path));

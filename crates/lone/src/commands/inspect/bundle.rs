@@ -1,9 +1,10 @@
 //! A bundle: model, programs, caches, sizes on disk, and whether its files are what was written.
 
+use std::fmt;
 use std::path::Path;
 
 use lone_bundle::{
-    Bundle, Graph, GraphFunction, GraphKind, HashFailure, LayerKind, ModelFacts, Provenance, Role,
+    Bundle, DamagedFile, FileDamage, Graph, GraphFunction, GraphKind, LayerKind, ModelFacts, Provenance, Role,
 };
 use serde::Serialize;
 
@@ -78,14 +79,23 @@ struct CheckReport {
 #[derive(Debug, Serialize)]
 struct ChangedFile {
     path: String,
-    expected_blake3: String,
-    found_blake3: String,
+    #[serde(flatten)]
+    damage: Damage,
+}
+
+/// How a file is not as written.
+#[derive(Debug, Serialize)]
+#[serde(tag = "damage", rename_all = "lowercase")]
+enum Damage {
+    Missing,
+    Size { expected_bytes: u64, found_bytes: u64 },
+    Hash { expected_blake3: String, found_blake3: String },
 }
 
 impl BundleReport {
-    /// Opens the bundle and every package in it; with `check`, hashes every file.
+    /// Opens the bundle and every package in it; with `check`, hashes every file, and opens what is undamaged.
     pub(super) fn of(dir: &Path, check: bool, ui: &Ui) -> Result<Self, Failure> {
-        let bundle = Bundle::open(dir)?;
+        let bundle = if check { Bundle::open_description(dir)? } else { Bundle::open(dir)? };
         let check = if check { Some(CheckReport::of(&bundle, dir, ui)?) } else { None };
         let changed = |graph: &Graph| {
             let inside = format!("{}/", graph.package);
@@ -171,13 +181,43 @@ fn bytes_within(bundle: &Bundle, path: &str) -> u64 {
 impl CheckReport {
     fn of(bundle: &Bundle, dir: &Path, ui: &Ui) -> Result<Self, Failure> {
         let mut progress = ui.progress("checking", bundle.files.iter().map(|file| file.bytes).sum());
-        let changed = bundle.check_hashes(dir, |bytes| progress.advance(bytes))?;
-        let changed = changed.into_iter().map(|HashFailure { path, expected, found }| ChangedFile {
+        let changed = bundle.check_files(dir, |bytes| progress.advance(bytes))?;
+        let changed = changed.into_iter().map(|DamagedFile { path, damage }| ChangedFile {
             path,
-            expected_blake3: expected,
-            found_blake3: found,
+            damage: match damage {
+                FileDamage::Missing => Damage::Missing,
+                FileDamage::Size { expected, found } => {
+                    Damage::Size { expected_bytes: expected, found_bytes: found }
+                }
+                FileDamage::Hash { expected, found } => {
+                    Damage::Hash { expected_blake3: expected, found_blake3: found }
+                }
+            },
         });
         Ok(CheckReport { files: bundle.files.len(), changed: changed.collect() })
+    }
+
+    fn print(&self, ui: &Ui) -> Result<(), Failure> {
+        if self.changed.is_empty() {
+            return ui.line(format_args!("\nAll {} are as written.", counted(self.files, "file")));
+        }
+        ui.heading("\nNot as written")?;
+        for file in &self.changed {
+            ui.line(format_args!("  {}  {}", file.path, file.damage))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damage::Missing => write!(f, "is missing"),
+            Damage::Size { expected_bytes, found_bytes } => {
+                write!(f, "has {found_bytes} bytes, expected {expected_bytes}")
+            }
+            Damage::Hash { .. } => write!(f, "has another hash"),
+        }
     }
 }
 
@@ -202,12 +242,7 @@ impl Report for BundleReport {
         for (flag, value) in &self.provenance.flags {
             ui.line(format_args!("  {flag:<20} {value}"))?;
         }
-        match &self.check {
-            Some(check) if check.changed.is_empty() => {
-                ui.line(format_args!("\nAll {} are as written.", counted(check.files, "file")))
-            }
-            _ => Ok(()),
-        }
+        self.check.as_ref().map_or(Ok(()), |check| check.print(ui))
     }
 }
 
