@@ -30,7 +30,8 @@ pub(crate) fn bundle_of(
         UserError::new(format_args!("cannot read the directory {}: {error}", source.dir.display()))
     })?;
     let bundle = bundles.join(format!("{}-{identity}", source.name));
-    if is_usable(&bundle, context) {
+    // What may be wrong with it is said below, once.
+    if Bundle::open(&bundle).is_ok() {
         return Ok(bundle);
     }
     let waiting = || context.ui.note("another process is converting this model; waiting for it");

@@ -37,6 +37,19 @@ fn the_demo_model_answers_on_a_fresh_machine_and_again_without_converting() {
     assert_eq!(machine.run(&[&QUESTION[..], &["--quiet"]].concat()).stderr, "");
 }
 
+#[test]
+fn a_damaged_bundle_in_the_cache_is_named_once_and_made_again() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&QUESTION).code, 0);
+    let bundles = machine.path().join("cache/bundles");
+    let bundle = names(&bundles).into_iter().find(|name| name.starts_with("tiny-lfm3-")).unwrap();
+    std::fs::write(bundles.join(bundle).join("embeddings.bin"), "short").unwrap();
+    let outcome = machine.run(&QUESTION);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "The capital of France is Paris.\n"));
+    assert_eq!(outcome.stderr.matches("warning: ").count(), 1, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("embeddings.bin"), "{}", outcome.stderr);
+}
+
 fn machine_line(stderr: &str) -> String {
     Outcome { code: 0, stdout: String::new(), stderr: stderr.to_owned() }.masked().stderr
 }
