@@ -26,7 +26,7 @@ pub enum ConvertError {
 
     #[error("{} exists; --force replaces a bundle", out.display())]
     Exists { out: PathBuf },
-    #[error("{} exists and is not a bundle; --force replaces bundles only", out.display())]
+    #[error("{} exists and is not a bundle; only a bundle can be replaced", out.display())]
     NotReplaceable { out: PathBuf },
     #[error("{} is not the name of a directory to create", out.display())]
     NoName { out: PathBuf },

@@ -36,3 +36,4 @@ pub use error::ConvertError;
 pub use note::Note;
 pub use options::ConvertOptions;
 pub use progress::{Phase, Progress};
+pub use staging::check_target;

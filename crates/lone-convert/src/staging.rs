@@ -33,8 +33,16 @@ pub(crate) struct Staging {
     made_parents: Vec<PathBuf>,
 }
 
+/// Refuses what [`convert`](crate::convert) would refuse of `out`, before there is anything to convert.
+///
+/// # Errors
+/// [`ConvertError::Exists`], [`ConvertError::NotReplaceable`] or [`ConvertError::NoName`].
+pub fn check_target(out: &Path, force: bool) -> Result<(), ConvertError> {
+    Target::new(out, force).map(drop)
+}
+
 impl Target {
-    /// Refuses a target that exists, or with `force` one that is not a bundle.
+    /// Refuses a target that is not a bundle, and without `force` one that is.
     pub(crate) fn new(out: &Path, force: bool) -> Result<Self, ConvertError> {
         let name = out.file_name().ok_or_else(|| ConvertError::NoName { out: out.into() })?;
         let parent = match out.parent() {
@@ -45,11 +53,11 @@ impl Target {
         partial_prefix.push(name);
         partial_prefix.push(".partial-");
         if fs::symlink_metadata(out).is_ok() {
-            if !force {
-                return Err(ConvertError::Exists { out: out.into() });
-            }
             if !is_replaceable(out) {
                 return Err(ConvertError::NotReplaceable { out: out.into() });
+            }
+            if !force {
+                return Err(ConvertError::Exists { out: out.into() });
             }
         }
         Ok(Target { out: out.into(), parent, partial_prefix })
@@ -204,7 +212,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("precious"), "").unwrap();
         for out in [dir.path(), &dir.path().join("precious")] {
-            assert!(matches!(Target::new(out, true), Err(ConvertError::NotReplaceable { .. })));
+            for force in [false, true] {
+                assert!(matches!(check_target(out, force), Err(ConvertError::NotReplaceable { .. })));
+            }
         }
         assert!(matches!(Target::new(Path::new("/"), true), Err(ConvertError::NoName { .. })));
         assert!(matches!(Target::new(Path::new("a/.."), true), Err(ConvertError::NoName { .. })));

@@ -17,6 +17,7 @@ use crate::environment::VARIABLES;
 pub(crate) use conversion::{ConversionArgs, Precision};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use inspect::InspectArgs;
+pub(crate) use number::MOST_CONTEXT;
 pub(crate) use run::{BackendChoice, RunArgs};
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use shells::CompletionsArgs;

@@ -31,8 +31,16 @@ impl ModelSource {
     /// Resolves `typed`. `demo` is the built-in model; a directory that exists wins over a repository of its name.
     ///
     /// # Errors
-    /// If it is none of the three.
+    /// If it is none of the three, or a directory that is no checkpoint.
     pub(crate) fn resolve(typed: &str) -> Result<Self, UserError> {
+        let source = Self::named(typed)?;
+        if let ModelSource::Directory(dir) = &source {
+            check_checkpoint(dir)?;
+        }
+        Ok(source)
+    }
+
+    fn named(typed: &str) -> Result<Self, UserError> {
         let path = Path::new(typed);
         if typed == demo::NAME {
             return Ok(ModelSource::Demo);
@@ -70,6 +78,20 @@ impl ModelSource {
     }
 }
 
+/// Refuses a directory that cannot be a checkpoint, with what it is instead.
+fn check_checkpoint(dir: &Path) -> Result<(), UserError> {
+    let shown = dir.display();
+    if dir.join("config.json").is_file() {
+        return Ok(());
+    }
+    Err(if dir.join(lone_bundle::FILE_NAME).is_file() {
+        UserError::new(format_args!("{shown} is a bundle, not a checkpoint"))
+            .with_hint(format_args!("--bundle {shown}"))
+    } else {
+        UserError::new(format_args!("{shown} is not a checkpoint: it has no config.json"))
+    })
+}
+
 fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -87,8 +109,8 @@ mod tests {
 
     #[test]
     fn a_directory_that_exists_wins_over_a_repository_of_its_name() {
-        assert_eq!(ModelSource::resolve("src/hub"), Ok(ModelSource::Directory("src/hub".into())));
-        assert_eq!(ModelSource::resolve("src/bug"), Ok(ModelSource::Hub("src/bug".parse().unwrap())));
+        assert_eq!(ModelSource::named("src/hub"), Ok(ModelSource::Directory("src/hub".into())));
+        assert_eq!(ModelSource::named("src/bug"), Ok(ModelSource::Hub("src/bug".parse().unwrap())));
     }
 
     #[test]
@@ -102,6 +124,16 @@ mod tests {
         assert_eq!(error.hint.as_deref(), Some("--model src"));
         let error = ModelSource::resolve("./nothing").unwrap_err();
         assert_eq!(error.message, "there is no directory ./nothing");
+    }
+
+    #[test]
+    fn a_directory_that_is_no_checkpoint_is_refused_with_what_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let typed = dir.path().to_str().unwrap();
+        let error = ModelSource::resolve(typed).unwrap_err();
+        assert!(error.message.ends_with("has no config.json"), "{}", error.message);
+        std::fs::write(dir.path().join("bundle.json"), "{}").unwrap();
+        assert_eq!(ModelSource::resolve(typed).unwrap_err().hint, Some(format!("--bundle {typed}")));
     }
 
     #[test]

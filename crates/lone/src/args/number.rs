@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 /// Longest context; positions are exact in f32 far beyond it.
-const MOST_CONTEXT: usize = 1 << 20;
+pub(crate) const MOST_CONTEXT: usize = 1 << 20;
 
 /// Most threads: more than any machine has cores for, and few enough to start everywhere.
 const MOST_THREADS: usize = 256;
@@ -31,6 +31,11 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
 /// A count, or none.
 pub(super) fn count(text: &str) -> Result<usize, String> {
     whole(text, 0..=usize::MAX)
+}
+
+/// A token id, perhaps among spaces.
+pub(super) fn token_id(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| "must be token ids between commas, such as 1,5,7".to_owned())
 }
 
 /// A seed.
@@ -100,6 +105,14 @@ mod tests {
         assert_eq!(finite("inf"), Err("must be finite".into()));
         assert_eq!(finite("NaN"), Err("must be finite".into()));
         assert_eq!(finite("warm"), Err("not a number".into()));
+    }
+
+    #[test]
+    fn spaces_around_a_token_id_do_not_count() {
+        assert_eq!(token_id(" 15 "), Ok(15));
+        for text in ["", "-1", "1 5", "4294967296"] {
+            assert!(token_id(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub(crate) struct RunArgs {
 
     /// The prompt as token ids, for models without a tokenizer: nothing is added to them
     #[arg(long, value_name = "ID,ID,…", value_delimiter = ',', conflicts_with = "chat", help_heading = PROMPT)]
+    #[arg(value_parser = number::token_id, allow_negative_numbers = true)]
     pub(crate) prompt_ids: Option<Vec<u32>>,
 
     /// Ask as a user in a conversation, by the model's chat template, instead of continuing the text

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lone_convert::{ConvertError, ConvertOptions};
+use lone_convert::ConvertOptions;
 use serde::Serialize;
 
 use super::Context;
@@ -32,10 +32,8 @@ pub(crate) fn execute(args: &ConvertArgs, context: &Context) -> Result<(), Failu
     context.watch_for_interrupts();
     let options = ConvertOptions { force: args.force, ..conversion::options(&args.conversion)? };
     let source = ModelSource::resolve(&args.model)?;
-    if args.out.exists() && !args.force {
-        // The converter refuses this too, but a download may come before it.
-        return Err(ConvertError::Exists { out: args.out.clone() }.into());
-    }
+    // The converter refuses this too, but a download may come before it.
+    lone_convert::check_target(&args.out, args.force)?;
     let source = source.checkpoint(context)?;
     let Converted { bundle, notes, bytes, seconds } =
         conversion::convert(&source, &args.out, &options, context)?;

@@ -9,6 +9,7 @@ use lone_lfm::{ChatError, CheckpointError, TokenizerError};
 use lone_mil::package::PackageError;
 
 use super::{Failure, UserError};
+use crate::args::MOST_CONTEXT;
 
 /// `error` and what caused it, in one line. Causes that the message already ends with are not repeated.
 fn chain(error: &dyn Error) -> String {
@@ -67,6 +68,7 @@ impl From<ConvertError> for Failure {
             }
             error if error.is_internal() => return Failure::internal(chain(error)),
             ConvertError::Exists { .. } => Some("--force"),
+            ConvertError::NotReplaceable { .. } => Some("give --out the name of a directory to make"),
             ConvertError::NoSpace { .. } => Some("free some space, or choose a directory on a larger disk"),
             ConvertError::Range { .. } => {
                 Some("the checkpoint is damaged, or needs more range than fp16 has")
@@ -106,8 +108,11 @@ impl From<LoadError> for Failure {
 impl From<RequestError> for Failure {
     fn from(error: RequestError) -> Self {
         let hint = match &error {
-            RequestError::PromptTooLong { tokens, .. } => {
+            RequestError::PromptTooLong { tokens, .. } if *tokens <= MOST_CONTEXT => {
                 Some(format!("convert with --ctx {} or more", tokens.next_power_of_two()))
+            }
+            RequestError::PromptTooLong { .. } => {
+                Some(format!("shorten the prompt: no context is longer than {MOST_CONTEXT}"))
             }
             _ => None,
         };
@@ -152,6 +157,17 @@ mod tests {
     struct Outer {
         text: &'static str,
         source: io::Error,
+    }
+
+    #[test]
+    fn no_context_longer_than_the_longest_is_recommended() {
+        let hint = |tokens| match Failure::from(RequestError::PromptTooLong { tokens, ctx: 64 }) {
+            Failure::User(error) => error.hint.unwrap(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(hint(65), "convert with --ctx 128 or more");
+        assert_eq!(hint(MOST_CONTEXT), "convert with --ctx 1048576 or more");
+        assert!(!hint(MOST_CONTEXT + 1).contains("--ctx"));
     }
 
     #[test]

@@ -34,7 +34,7 @@ const W1: &str = "model.layers.2.feed_forward.w1.weight";
 #[test]
 fn a_missing_file() {
     let outcome = convert_damaged(|checkpoint| std::fs::remove_file(checkpoint.path("config.json")).unwrap());
-    assert_refused(&outcome, &["checkpoint/config.json", "No such file"]);
+    assert_refused(&outcome, &["checkpoint is not a checkpoint", "no config.json"]);
     let outcome =
         convert_damaged(|checkpoint| std::fs::remove_file(checkpoint.path("model.safetensors")).unwrap());
     assert_refused(&outcome, &["no model.safetensors", "in checkpoint", "hint: "]);
@@ -147,6 +147,16 @@ fn a_directory_that_is_no_bundle() {
         assert_eq!(outcome.status.code(), Some(1), "{command}: {stderr}");
         assert!(stderr.starts_with("error: nowhere is not a bundle"), "{command}: {stderr}");
     }
+}
+
+#[test]
+fn a_bundle_or_an_empty_directory_for_a_checkpoint() {
+    let machine = with_bundle();
+    std::fs::create_dir(machine.path().join("empty")).unwrap();
+    let run = |model| machine.run(&["run", "--model", model, "--prompt", "Hello"]);
+    assert_refused(&run("bundle"), &["bundle is a bundle", "hint: --bundle bundle"]);
+    assert_refused(&run("empty"), &["empty is not a checkpoint", "config.json"]);
+    assert_eq!(names(machine.path()), ["bundle", "empty"], "something was written");
 }
 
 #[test]

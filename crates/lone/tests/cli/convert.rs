@@ -61,8 +61,13 @@ fn force_does_not_replace_what_is_no_bundle() {
     let machine = Machine::new();
     std::fs::create_dir(machine.path().join("precious")).unwrap();
     std::fs::write(machine.path().join("precious/thesis.txt"), "text").unwrap();
-    let outcome = machine.run(&["convert", "--model", &micro(), "--out", "precious", "--force"]);
-    assert_eq!(outcome.code, 1, "{}", outcome.stdout);
+    for (out, force) in [("precious", false), ("precious", true), ("precious/thesis.txt", false)] {
+        let flags = ["convert", "--model", &micro(), "--out", out, "--force"];
+        let outcome = machine.run(&flags[..flags.len() - usize::from(!force)]);
+        assert_eq!(outcome.code, 1, "{}", outcome.stdout);
+        assert!(outcome.stderr.contains("is not a bundle"), "{}", outcome.stderr);
+        assert!(!outcome.stderr.contains("--force"), "{}", outcome.stderr);
+    }
     assert_eq!(names(&machine.path().join("precious")), ["thesis.txt"]);
 }
 
