@@ -81,15 +81,18 @@ impl Outcome {
     }
 }
 
+/// Sizes and times are written with a point, rates sometimes without one.
 fn masked(text: &str) -> String {
-    let is_number = |word: &str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let masked = |word: &str| if is_number(word) { "[N]".to_owned() } else { word.to_owned() };
-    text.split_inclusive(' ')
-        .map(|word| match word.strip_suffix(' ') {
-            Some(word) => masked(word) + " ",
-            None => masked(word),
-        })
-        .collect()
+    let words: Vec<&str> = text.split_inclusive(' ').collect();
+    let masked = |(i, word): (usize, &&str)| {
+        let number = word.trim_end_matches(' ');
+        let is_rate = words.get(i + 1).is_some_and(|unit| unit.trim_end().ends_with("/s"));
+        let measured = (number.contains('.') || is_rate)
+            && !number.is_empty()
+            && number.chars().all(|c| c.is_ascii_digit() || c == '.');
+        if measured { word.replace(number, "[N]") } else { (*word).to_owned() }
+    };
+    words.iter().enumerate().map(masked).collect()
 }
 
 /// A checkpoint that travels with the sources, such as `tiny-lfm3` or `micro/lfm3-window8`.
