@@ -49,10 +49,9 @@ impl Mac {
         }
         let wide_from = if wide_reduction { WIDE } else { usize::MAX };
         let sum = match (tiled_sums, flushed_products) {
-            (true, true) => quick::<true, true>(x, y, wide_from),
-            (true, false) => quick::<true, false>(x, y, wide_from),
-            (false, true) => quick::<false, true>(x, y, wide_from),
-            (false, false) => quick::<false, false>(x, y, wide_from),
+            (true, true) => quick::<true>(x, y, wide_from),
+            (true, false) => quick::<false>(x, y, wide_from),
+            (false, _) => None,
         };
         let sum = self.bounded(nearest(sum.unwrap_or_else(|| self.careful(x, y))).into());
         self.bounded(sum + f64::from(start)) as f32
@@ -104,23 +103,23 @@ impl Mac {
     }
 }
 
-/// What [`Mac::careful`] gives for operands that are fp16 values; `None` if a part of the sum might saturate, or is
-/// not finite.
-fn quick<const TILED: bool, const FLUSHED: bool>(x: &[f32], y: &[f32], wide_from: usize) -> Option<f64> {
+/// What [`Mac::careful`] gives with tiled sums for operands that are fp16 values; `None` if a part of the sum might
+/// saturate, or is not finite.
+fn quick<const FLUSHED: bool>(x: &[f32], y: &[f32], wide_from: usize) -> Option<f64> {
     let (x, x_beyond) = x.split_at(wide_from.min(x.len()));
     let (y, y_beyond) = y.split_at(x.len());
     let mut magnitudes = [0.0; TILE];
     // The accumulator is exact, so the order in which tiles reach it does not matter until it is narrow.
     let mut sums = [0.0; TILE];
     each_block(x, y, |x, y| {
-        for tiles in tile_sums::<TILED, FLUSHED>(x, y, &mut magnitudes).as_chunks::<TILE>().0 {
-            (0..TILE).for_each(|i| sums[i] += tiles[i]);
+        for tiles in tile_sums::<FLUSHED>(x, y, &mut magnitudes).as_chunks::<TILE>().0 {
+            (0..TILE).for_each(|i| sums[i] += f64::from(tiles[i]));
         }
     });
     let mut sum = sums.iter().sum();
     each_block(x_beyond, y_beyond, |x, y| {
-        for tile in tile_sums::<TILED, FLUSHED>(x, y, &mut magnitudes) {
-            sum = toward_zero(sum + tile);
+        for tile in tile_sums::<FLUSHED>(x, y, &mut magnitudes) {
+            sum = toward_zero(sum + f64::from(tile));
         }
     });
     (magnitudes.iter().sum::<f32>() < QUICK).then_some(sum)
@@ -138,20 +137,22 @@ fn each_block(x: &[f32], y: &[f32], mut f: impl FnMut(&[f32; BLOCK], &[f32; BLOC
 }
 
 /// The sums of a block's tiles; adds the magnitudes of its products to `magnitudes`.
+// Loops over arrays, one thing a loop: this is what the compiler turns into vector instructions.
 #[inline(always)]
-fn tile_sums<const TILED: bool, const FLUSHED: bool>(
+fn tile_sums<const FLUSHED: bool>(
     x: &[f32; BLOCK],
     y: &[f32; BLOCK],
     magnitudes: &mut [f32; TILE],
-) -> [f64; BLOCK / TILE] {
+) -> [f32; BLOCK / TILE] {
     let mut products = [0.0; BLOCK];
     for i in 0..BLOCK {
         let product = x[i] * y[i];
-        products[i] = match (TILED, FLUSHED) {
-            (_, true) if product.abs() < LEAST_NORMAL => 0.0,
-            (true, true) => nearest_normal(product),
-            (true, false) => nearest_small(product),
-            (false, _) => product,
+        products[i] = if !FLUSHED {
+            nearest_small(product)
+        } else if product.abs() < LEAST_NORMAL {
+            0.0
+        } else {
+            nearest_normal(product)
         };
     }
     let tiles = products.as_chunks::<TILE>().0;
@@ -160,11 +161,7 @@ fn tile_sums<const TILED: bool, const FLUSHED: bool>(
     }
     let mut sums = [0.0; BLOCK / TILE];
     for (sum, &[a, b, c, d]) in sums.iter_mut().zip(tiles) {
-        *sum = if TILED {
-            add_in_twelve_bits(add_in_twelve_bits(add_in_twelve_bits(a, b), c), d).into()
-        } else {
-            [a, b, c, d].map(f64::from).iter().sum()
-        };
+        *sum = add_in_twelve_bits(add_in_twelve_bits(add_in_twelve_bits(a, b), c), d);
     }
     sums
 }
