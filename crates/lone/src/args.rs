@@ -2,6 +2,7 @@
 
 mod conversion;
 mod convert;
+mod engine;
 mod inspect;
 mod number;
 mod run;
@@ -16,9 +17,10 @@ use crate::environment::VARIABLES;
 
 pub(crate) use conversion::{ConversionArgs, Precision};
 pub(crate) use convert::ConvertArgs;
+pub(crate) use engine::{AnePreset, BackendChoice, EngineArgs};
 pub(crate) use inspect::InspectArgs;
 pub(crate) use number::MOST_CONTEXT;
-pub(crate) use run::{BackendChoice, RunArgs};
+pub(crate) use run::RunArgs;
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use shells::CompletionsArgs;
 

@@ -2,24 +2,34 @@
 
 use std::num::NonZeroUsize;
 
+use lone_anesim::{AneSim, Faults};
 use lone_cpu::{CpuBackend, CpuOptions};
 use lone_mil::{Backend, Interpreter, Reference};
 
-use crate::args::BackendChoice;
+use crate::args::{AnePreset, BackendChoice, EngineArgs};
 use crate::failure::UserError;
 
-/// The backend of that name, with `threads` threads or one per physical core.
+/// The backend that was asked for; that of the CPU has one thread per physical core unless it was said.
 ///
 /// # Errors
 /// If it cannot run here.
-pub(crate) fn choose(choice: BackendChoice, threads: Option<usize>) -> Result<Box<dyn Backend>, UserError> {
-    match choice {
+pub(crate) fn choose(args: &EngineArgs) -> Result<Box<dyn Backend>, UserError> {
+    match args.backend {
         BackendChoice::Auto | BackendChoice::Cpu => {
-            let threads = threads.and_then(NonZeroUsize::new);
+            let threads = args.threads.and_then(NonZeroUsize::new);
             Ok(Box::new(CpuBackend::new(CpuOptions { threads, ..CpuOptions::default() })))
         }
+        BackendChoice::AneSim => Ok(Box::new(AneSim::new(faults(args.ane_preset)))),
         BackendChoice::Reference => Ok(Box::new(Interpreter::<Reference>::new())),
         BackendChoice::Coreml => Err(UserError::new("this lone was built without Core ML")
             .with_hint("--backend cpu or --backend reference")),
+    }
+}
+
+fn faults(preset: AnePreset) -> Faults {
+    match preset {
+        AnePreset::M1 => Faults::M1,
+        AnePreset::M5 => Faults::M5,
+        AnePreset::Exact => Faults::EXACT,
     }
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 
-use super::{ConversionArgs, MODEL_HELP, MODEL_LONG_HELP, SamplingArgs, number};
+use super::{ConversionArgs, EngineArgs, MODEL_HELP, MODEL_LONG_HELP, SamplingArgs, number};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,7 +17,6 @@ Examples:
 const MODEL: &str = "Model";
 const PROMPT: &str = "Prompt";
 const ANSWER: &str = "Answer";
-const ENGINE: &str = "Engine";
 
 /// Answer one prompt
 ///
@@ -74,27 +73,9 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
 
-    /// What computes
-    #[arg(long, value_enum, value_name = "BACKEND", default_value_t = BackendChoice::Auto, help_heading = ENGINE)]
-    pub(crate) backend: BackendChoice,
-
-    /// Threads of the CPU backend; as many as there are cores unless given
-    #[arg(long, value_name = "COUNT", value_parser = number::threads, allow_negative_numbers = true, help_heading = ENGINE)]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
 
     #[command(flatten)]
     pub(crate) conversion: ConversionArgs,
-}
-
-/// What computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BackendChoice {
-    /// The fastest there is here
-    Auto,
-    /// The optimising CPU engine
-    Cpu,
-    /// The interpreter that defines what each operation means; slow
-    Reference,
-    /// Core ML, on macOS
-    Coreml,
 }

@@ -29,7 +29,7 @@ use report::{Report, Setting};
 pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> {
     // What can be refused at once comes first, then what the user has to type, then what takes long.
     let source = Source::resolve(args)?;
-    let backend = backend::choose(args.backend, args.threads)?;
+    let backend = backend::choose(&args.engine)?;
     let prompt = Prompt::read(args, &context.ui)?;
     context.watch_for_interrupts();
     let dir = source.bundle_dir(&prompt, context)?;

@@ -151,6 +151,19 @@ fn a_model_without_a_tokenizer_runs_from_token_ids_and_prints_them() {
 }
 
 #[test]
+fn the_simulated_engines_give_the_answer_too() {
+    let machine = Machine::new();
+    let model = model("tiny-lfm3");
+    let flags = ["run", "--model", model.to_str().unwrap(), "--ctx", "128", "--prefill", "16"];
+    let prompt = ["--chat", "--prompt", "What is the capital of France?", "--json", "--backend", "ane-sim"];
+    for preset in ["m1", "m5", "exact"] {
+        let answer = json(&machine.run(&[&flags[..], &prompt, &["--ane-preset", preset]].concat()));
+        assert_eq!(answer["text"], "The capital of France is Paris.", "{preset}");
+        assert_eq!(answer["stats"]["backend"], "ane-sim");
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_answer() {
     let machine = Machine::new();
     let model = model("micro/lfm3-window8");

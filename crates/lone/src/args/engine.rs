@@ -1,0 +1,49 @@
+//! Flags of every command that runs a model: who computes, and how.
+
+use clap::{Args, ValueEnum};
+
+use super::number;
+
+const ENGINE: &str = "Engine";
+
+/// What computes.
+#[derive(Debug, Args)]
+pub(crate) struct EngineArgs {
+    /// What computes
+    #[arg(long, value_enum, value_name = "BACKEND", default_value_t = BackendChoice::Auto, help_heading = ENGINE)]
+    pub(crate) backend: BackendChoice,
+
+    /// Threads of the CPU backend; as many as there are cores unless given
+    #[arg(long, value_name = "COUNT", value_parser = number::threads, allow_negative_numbers = true, help_heading = ENGINE)]
+    pub(crate) threads: Option<usize>,
+
+    /// The Neural Engine that `--backend ane-sim` simulates
+    #[arg(long, value_enum, value_name = "ENGINE", default_value_t = AnePreset::M1, help_heading = ENGINE)]
+    pub(crate) ane_preset: AnePreset,
+}
+
+/// The choices of `--backend`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BackendChoice {
+    /// The fastest there is here
+    Auto,
+    /// The optimising CPU engine
+    Cpu,
+    /// A model of the Neural Engine's arithmetic; slow
+    AneSim,
+    /// The interpreter that defines what each operation means; slow
+    Reference,
+    /// Core ML, on macOS
+    Coreml,
+}
+
+/// The choices of `--ane-preset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnePreset {
+    /// That of the M1, on which most was measured
+    M1,
+    /// That of the M5
+    M5,
+    /// One without faults
+    Exact,
+}
