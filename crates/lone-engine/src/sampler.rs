@@ -39,7 +39,8 @@ impl Sampler {
     pub fn new(sampling: Sampling, vocab_size: usize) -> Result<Self, RequestError> {
         sampling.check(vocab_size)?;
         // Every `RandomState` hashes differently, which is all the randomness an unasked-for seed needs.
-        let seed = sampling.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        // 53 bits of it, so that readers of JSON that know only doubles read it as it is.
+        let seed = sampling.seed.unwrap_or_else(|| RandomState::new().hash_one(0) >> 11);
         Ok(Sampler {
             seed,
             random: ChaCha8Rng::seed_from_u64(seed),

@@ -150,6 +150,7 @@ fn samplers_without_a_seed_differ_and_say_theirs() {
     let unseeded = || Sampler::new(sampled(1.0), 10).unwrap();
     let (mut one, other) = (unseeded(), unseeded());
     assert_ne!(one.seed(), other.seed());
+    assert!((0..64).all(|_| unseeded().seed() < 1 << 53), "a double cannot hold it");
     let mut again = Sampler::new(Sampling { seed: Some(one.seed()), ..sampled(1.0) }, 10).unwrap();
     for _ in 0..20 {
         assert_eq!(one.choose(&[0.0; 10]).unwrap(), again.choose(&[0.0; 10]).unwrap());
