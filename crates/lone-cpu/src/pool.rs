@@ -29,6 +29,9 @@ use gate::{Gate, News};
 /// How often an idle worker looks for the next job before it parks: 10 to 40 microseconds.
 const SPINS_BEFORE_PARKING: u32 = 1 << 9;
 
+/// Most threads of a pool. Some thousands can be too many to start without a fault, and none would help.
+const MOST_THREADS: usize = 256;
+
 /// Worker threads that run one job at a time together with the thread that asks for it.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -44,10 +47,11 @@ impl Pool {
     /// A pool that runs jobs on `threads` threads, the caller of [`Pool::run`] included; one thread means no
     /// workers at all.
     ///
-    /// Where the system refuses a thread, the pool has as many as it got.
+    /// Where the system refuses a thread, the pool has as many as it got; it never has more than 256.
     pub fn new(threads: NonZeroUsize) -> Self {
-        let shared = Arc::new(Shared::new(threads.get() - 1));
-        let workers = (0..threads.get() - 1).map_while(|index| Worker::spawn(&shared, index).ok()).collect();
+        let workers = threads.get().min(MOST_THREADS) - 1;
+        let shared = Arc::new(Shared::new(workers));
+        let workers = (0..workers).map_while(|index| Worker::spawn(&shared, index).ok()).collect();
         Self { shared, workers }
     }
 
@@ -331,6 +335,11 @@ mod tests {
                 both.wait();
             });
         }
+    }
+
+    #[test]
+    fn a_pool_of_absurdly_many_threads_has_a_bounded_number() {
+        assert!(pool(100_000).threads() <= MOST_THREADS);
     }
 
     #[test]
