@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lone_bundle::{Bundle, Embeddings, Provenance, SCHEMA};
-use lone_lfm::Checkpoint;
+use lone_lfm::{ChatTemplate, Checkpoint, Tokenizer, TokenizerError};
 
 use crate::extents::MAX_CHANNELS;
 use crate::plan::BundlePlan;
@@ -35,6 +35,7 @@ pub fn convert(
 ) -> Result<Conversion, ConvertError> {
     options.check(checkpoint.config())?;
     check_widths(checkpoint)?;
+    let text_notes = check_text_files(checkpoint)?;
     let target = Target::new(out, options.force)?;
     let survey = Survey::new(checkpoint, progress)?;
     let plan = BundlePlan::new(checkpoint, &survey, options)?;
@@ -46,7 +47,9 @@ pub fn convert(
     progress.begin(Phase::Write, bytes);
     let conversion = write(checkpoint, options, &survey, plan, &staging, progress)
         .and_then(|conversion| staging.commit().map(|()| conversion));
-    conversion.map_err(|error| error.with_space(out, bytes))
+    let mut conversion = conversion.map_err(|error| error.with_space(out, bytes))?;
+    conversion.notes.extend(text_notes);
+    Ok(conversion)
 }
 
 fn write(
@@ -60,7 +63,7 @@ fn write(
     let mut files = BundleFiles::new(staging.path());
     let graphs = files.write_packages(&plan.packages, progress)?;
     files.write_embeddings(Source::whole(checkpoint.embed()), progress)?;
-    let has_tokenizer = files.copy_companions(checkpoint)?;
+    files.copy_companions(checkpoint)?;
     let config = checkpoint.config();
     let bundle = Bundle {
         schema: SCHEMA,
@@ -83,10 +86,22 @@ fn write(
     bundle.save(staging.path())?;
     let mut notes: Vec<Note> = checkpoint.warnings().iter().cloned().map(Note::from).collect();
     notes.extend(plan.notes);
-    if !has_tokenizer {
-        notes.push(Note::NoTokenizer);
-    }
     Ok(Conversion { bundle, notes })
+}
+
+/// Refuses a tokenizer or a chat template that the bundle could not be run with; none at all is only worth a note.
+fn check_text_files(checkpoint: &Checkpoint) -> Result<Vec<Note>, ConvertError> {
+    let vocab_size = checkpoint.config().vocab_size;
+    let note = match Tokenizer::open(checkpoint.dir()) {
+        Ok(tokenizer) => match tokenizer.tokens_outside(vocab_size) {
+            0 => None,
+            count => Some(Note::TokensOutsideVocabulary { count, vocab_size }),
+        },
+        Err(TokenizerError::Missing { .. }) => Some(Note::NoTokenizer),
+        Err(error) => return Err(error.into()),
+    };
+    ChatTemplate::open(checkpoint.dir())?;
+    Ok(note.into_iter().collect())
 }
 
 /// Refuses models with activations of more channels than the Neural Engine has.

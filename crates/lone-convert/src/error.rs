@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use lone_bundle::BundleError;
+use lone_lfm::{ChatError, TokenizerError};
 use lone_mil::package::PackageError;
 use lone_mil::{BlobError, BuildError};
 
@@ -24,14 +25,23 @@ pub enum ConvertError {
     )]
     Range { tensor: String, path: PathBuf, non_finite: usize, too_large: usize },
 
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    #[error(transparent)]
+    ChatTemplate(#[from] ChatError),
+
     #[error("{} exists; --force replaces a bundle", out.display())]
     Exists { out: PathBuf },
+    #[error("{} is being written by another conversion", out.display())]
+    Busy { out: PathBuf },
     #[error("{} exists and is not a bundle; only a bundle can be replaced", out.display())]
     NotReplaceable { out: PathBuf },
     #[error("{} is not the name of a directory to create", out.display())]
     NoName { out: PathBuf },
     #[error(
-        "no space left: the bundle in {} needs at least {needed_bytes} bytes{}",
+        "no space{} left: the bundle in {} needs at least {needed_bytes} bytes{}",
+        // A disk that is full in the midst of writing may have bytes, but no more files.
+        if free_bytes.is_none() { " (or no inodes)" } else { "" },
         dir.display(),
         free_bytes.map(|free| format!(", and {free} are free")).unwrap_or_default()
     )]
@@ -83,5 +93,19 @@ impl ConvertError {
             },
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_fills_up_while_writing_may_have_run_out_of_files() {
+        let error = |kind: io::ErrorKind| ConvertError::io("create", Path::new("b/f"))(kind.into());
+        let full = error(io::ErrorKind::StorageFull).with_space(Path::new("b"), 7);
+        assert_eq!(full.to_string(), "no space (or no inodes) left: the bundle in b needs at least 7 bytes");
+        let other = error(io::ErrorKind::NotFound).with_space(Path::new("b"), 7);
+        assert_eq!(other.to_string(), "cannot create b/f");
     }
 }

@@ -30,6 +30,13 @@ pub enum Note {
     },
     /// The checkpoint has no tokenizer.json: the bundle takes and gives token ids only.
     NoTokenizer,
+    /// The tokenizer has tokens that the model has no embedding for.
+    TokensOutsideVocabulary {
+        /// How many.
+        count: usize,
+        /// V.
+        vocab_size: usize,
+    },
 }
 
 impl fmt::Display for Note {
@@ -53,6 +60,12 @@ impl fmt::Display for Note {
             }
             Note::NoTokenizer => {
                 write!(f, "the checkpoint has no tokenizer.json; the bundle runs from token ids only")
+            }
+            Note::TokensOutsideVocabulary { count, vocab_size } => {
+                write!(
+                    f,
+                    "tokenizer.json has {count} tokens outside the vocabulary of {vocab_size}; text with them cannot be run"
+                )
             }
         }
     }

@@ -5,19 +5,30 @@
 //! bundles/NAME/                 once complete
 //! ```
 //! Dropping a [`Staging`] that was not committed removes all of it, on errors and panics alike. What a killed process
-//! leaves is unlocked, and removed by the next conversion to the same target.
+//! leaves is unlocked, and removed by the next conversion to the same directory.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::ConvertError;
+
+/// What the name of an unfinished bundle has between that of its target and the process.
+const PARTIAL: &str = ".partial-";
+/// What it ends with if it is a bundle that was moved aside.
+const OLD: &str = "-old";
+/// How often something is tried that another process may undo.
+const ATTEMPTS: u32 = 50;
 
 /// Where a bundle is to be.
 #[derive(Debug)]
 pub(crate) struct Target {
     out: PathBuf,
     parent: PathBuf,
+    /// Whether a bundle that is there may be replaced.
+    force: bool,
     /// What the names of unfinished siblings begin with.
     partial_prefix: OsString,
 }
@@ -42,8 +53,11 @@ pub fn check_target(out: &Path, force: bool) -> Result<(), ConvertError> {
 }
 
 impl Target {
-    /// Refuses a target that is not a bundle, and without `force` one that is.
+    /// Refuses a target that is not a bundle, and without `force` one that is. With it a link to a bundle stands for
+    /// that bundle.
     pub(crate) fn new(out: &Path, force: bool) -> Result<Self, ConvertError> {
+        let linked = out.read_link().ok().filter(|_| force).and_then(|_| out.canonicalize().ok());
+        let out = linked.as_deref().unwrap_or(out);
         let name = out.file_name().ok_or_else(|| ConvertError::NoName { out: out.into() })?;
         let parent = match out.parent() {
             Some(parent) if parent != Path::new("") => parent.to_owned(),
@@ -51,7 +65,7 @@ impl Target {
         };
         let mut partial_prefix = OsString::from(".");
         partial_prefix.push(name);
-        partial_prefix.push(".partial-");
+        partial_prefix.push(PARTIAL);
         if fs::symlink_metadata(out).is_ok() {
             if !is_replaceable(out) {
                 return Err(ConvertError::NotReplaceable { out: out.into() });
@@ -60,17 +74,19 @@ impl Target {
                 return Err(ConvertError::Exists { out: out.into() });
             }
         }
-        Ok(Target { out: out.into(), parent, partial_prefix })
+        Ok(Target { out: out.into(), parent, force, partial_prefix })
     }
 
     /// Makes the directory to fill.
     pub(crate) fn stage(self) -> Result<Staging, ConvertError> {
-        self.remove_abandoned();
+        let is_written = self.remove_abandoned();
+        if is_written && !self.force {
+            return Err(ConvertError::Busy { out: self.out });
+        }
         let made_parents = make_parents(&self.parent)?;
         let dir = self.partial(&std::process::id().to_string());
         let mut staging = Staging { target: self, dir: PathBuf::new(), _lock: None, made_parents };
-        fs::create_dir(&dir).map_err(ConvertError::io("create", &dir))?;
-        staging._lock = lock(&dir);
+        staging._lock = create_locked(&dir).map_err(ConvertError::io("create", &dir))?;
         staging.dir = dir;
         Ok(staging)
     }
@@ -81,17 +97,30 @@ impl Target {
         self.parent.join(name)
     }
 
-    /// Removes unfinished siblings that no living process writes.
-    fn remove_abandoned(&self) {
-        let Ok(siblings) = fs::read_dir(&self.parent) else { return };
+    /// Removes the unfinished siblings of all targets that no living process writes; returns whether one writes to
+    /// this target.
+    fn remove_abandoned(&self) -> bool {
+        let Ok(siblings) = fs::read_dir(&self.parent) else { return false };
+        let mut is_written = false;
         for sibling in siblings.flatten() {
             let name = sibling.file_name();
-            let ours = name.as_encoded_bytes().starts_with(self.partial_prefix.as_encoded_bytes());
-            if ours && let Some(_unused) = lock(&sibling.path()) {
-                // Failure is no reason to refuse: the space may not even be needed.
-                let _ = fs::remove_dir_all(sibling.path());
+            if !is_partial(&name) || !sibling.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            match lock(&sibling.path()) {
+                Lock::Ours(_held) => {
+                    // Failure is no reason to refuse: the space may not even be needed.
+                    let _ = fs::remove_dir_all(sibling.path());
+                }
+                Lock::Theirs => {
+                    let name = name.as_encoded_bytes();
+                    is_written |= name.starts_with(self.partial_prefix.as_encoded_bytes())
+                        && !name.ends_with(OLD.as_bytes());
+                }
+                Lock::None => {}
             }
         }
+        is_written
     }
 }
 
@@ -101,25 +130,52 @@ impl Staging {
         &self.dir
     }
 
-    /// Gives the directory the name of the target, in place of a bundle that may be there.
+    /// Gives the directory the name of the target, with force in place of a bundle that may be there.
+    ///
+    /// Others may do the same at any time: without force the first one wins, and with it the last.
     pub(crate) fn commit(mut self) -> Result<(), ConvertError> {
-        let out = self.target.out.clone();
-        let replaced = self.target.partial(&format!("{}-old", std::process::id()));
-        let replaces = fs::symlink_metadata(&out).is_ok();
-        if replaces {
-            fs::rename(&out, &replaced).map_err(ConvertError::io("move aside", &out))?;
-        }
-        if let Err(source) = fs::rename(&self.dir, &out) {
-            if replaces {
-                let _ = fs::rename(&replaced, &out);
+        let mut attempts = ATTEMPTS;
+        while let Err(source) = self.take_name()? {
+            let out = self.target.out.clone();
+            let exists = fs::symlink_metadata(&out).is_ok();
+            attempts -= 1;
+            match exists {
+                true if !self.target.force => return Err(ConvertError::Exists { out }),
+                true if attempts > 0 => {}
+                _ => return Err(ConvertError::Io { action: "create", path: out, source }),
             }
-            return Err(ConvertError::Io { action: "create", path: out, source });
         }
         self.made_parents.clear();
         self.dir = PathBuf::new();
-        // What was moved aside belongs to nobody now. A process that was dying when this one began is dead by now.
+        // A process that was dying when this one began is dead by now.
         self.target.remove_abandoned();
         Ok(())
+    }
+
+    /// One attempt to rename; what was replaced is removed, or back where it was.
+    fn take_name(&self) -> Result<io::Result<()>, ConvertError> {
+        let out = &self.target.out;
+        if !self.target.force {
+            // No system renames a directory onto one with files in it.
+            return Ok(fs::rename(&self.dir, out));
+        }
+        let replaced = self.target.partial(&format!("{}{OLD}", std::process::id()));
+        // Held, so that nobody takes what was moved aside for abandoned while it may have to come back.
+        let held = lock(out);
+        let replaces = match fs::rename(out, &replaced) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(source) => {
+                return Err(ConvertError::Io { action: "move aside", path: out.clone(), source });
+            }
+        };
+        let renamed = fs::rename(&self.dir, out);
+        if replaces && (renamed.is_ok() || fs::rename(&replaced, out).is_err()) {
+            // Not needed any more: something newer has the name.
+            let _ = fs::remove_dir_all(&replaced);
+        }
+        drop(held);
+        Ok(renamed)
     }
 }
 
@@ -148,10 +204,51 @@ fn make_parents(parent: &Path) -> Result<Vec<PathBuf>, ConvertError> {
     Ok(missing)
 }
 
-/// The lock on a directory, unless another process holds it or there can be none.
-fn lock(dir: &Path) -> Option<File> {
-    let dir = File::open(dir).ok()?;
-    dir.try_lock().ok().map(|()| dir)
+/// Whether this is what an unfinished bundle is called, `.NAME.partial-PID` or `.NAME.partial-PID-old`.
+fn is_partial(name: &OsStr) -> bool {
+    let parts = name.to_str().and_then(|name| name.strip_prefix('.')?.rsplit_once(PARTIAL));
+    let Some((target, process)) = parts else { return false };
+    let process = process.strip_suffix(OLD).unwrap_or(process);
+    !target.is_empty() && !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Makes a directory that is locked, where directories can be.
+fn create_locked(dir: &Path) -> io::Result<Option<File>> {
+    let mut result = Ok(());
+    for _ in 0..ATTEMPTS {
+        result = fs::create_dir(dir);
+        match &result {
+            Ok(()) => match lock(dir) {
+                Lock::Ours(held) if dir.exists() => return Ok(Some(held)),
+                Lock::None if dir.exists() => return Ok(None),
+                // Before it was locked, another process took it for abandoned.
+                _ => {}
+            },
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(_) => break,
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(result.err().unwrap_or_else(|| io::ErrorKind::ResourceBusy.into()))
+}
+
+/// Whose a directory is.
+enum Lock {
+    /// This process's, until the file is dropped.
+    Ours(File),
+    /// Another one's.
+    Theirs,
+    /// There is no such directory, or directories cannot be locked here.
+    None,
+}
+
+fn lock(dir: &Path) -> Lock {
+    let Ok(dir) = File::open(dir) else { return Lock::None };
+    match dir.try_lock() {
+        Ok(()) => Lock::Ours(dir),
+        Err(TryLockError::WouldBlock) => Lock::Theirs,
+        Err(TryLockError::Error(_)) => Lock::None,
+    }
 }
 
 #[cfg(test)]
@@ -220,20 +317,85 @@ mod tests {
         assert!(matches!(Target::new(Path::new("a/.."), true), Err(ConvertError::NoName { .. })));
     }
 
+    fn bundle(dir: &Path, content: &str) {
+        fs::create_dir(dir).unwrap();
+        fs::write(dir.join("bundle.json"), content).unwrap();
+    }
+
+    fn held(dir: &Path) -> File {
+        match lock(dir) {
+            Lock::Ours(held) => held,
+            _ => panic!("{} is locked", dir.display()),
+        }
+    }
+
     #[test]
-    fn what_dead_processes_left_is_removed_and_what_live_ones_write_is_not() {
+    fn what_dead_processes_left_of_any_target_is_removed_and_what_live_ones_write_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = |names: [&str; 3]| names.map(|name| dir.path().join(name));
+        let abandoned = inside([".m.partial-1", ".other.partial-1", ".m.partial-3-old"]);
+        let foreign = inside([".m.partial-x", ".partial-1", "m.partial-1"]);
+        let live = dir.path().join(".other.partial-2");
+        for dir in abandoned.iter().chain(&foreign).chain([&live]) {
+            bundle(dir, "");
+        }
+        let writer = held(&live);
+        let staging = stage(&dir.path().join("m"), false);
+        assert!(abandoned.iter().all(|dir| !dir.exists()));
+        assert!(foreign.iter().all(|dir| dir.exists()) && live.exists());
+        drop((writer, staging));
+    }
+
+    #[test]
+    fn without_force_the_second_of_two_conversions_to_one_target_fails() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("m");
-        let abandoned = dir.path().join(".m.partial-1");
-        let others = dir.path().join(".mm.partial-1");
-        let live = dir.path().join(".m.partial-2");
-        for dir in [&abandoned, &others, &live] {
-            fs::create_dir(dir).unwrap();
-            fs::write(dir.join("f"), "").unwrap();
-        }
-        let held = lock(&live).unwrap();
         let staging = stage(&out, false);
-        assert!(!abandoned.exists() && others.exists() && live.exists());
-        drop((held, staging));
+        bundle(&out, "first");
+        assert!(matches!(staging.commit(), Err(ConvertError::Exists { .. })));
+        assert_eq!(fs::read(out.join("bundle.json")).unwrap(), b"first");
+        assert_eq!(entries(dir.path()), ["m"]);
+    }
+
+    #[test]
+    fn what_another_conversion_is_writing_is_refused_before_writing_unless_forced() {
+        let dir = tempfile::tempdir().unwrap();
+        let live = dir.path().join(".m.partial-2");
+        bundle(&live, "");
+        let _writer = held(&live);
+        let out = dir.path().join("m");
+        assert!(matches!(Target::new(&out, false).unwrap().stage(), Err(ConvertError::Busy { .. })));
+        assert_eq!(entries(dir.path()), [".m.partial-2"]);
+        drop(stage(&out, true));
+    }
+
+    #[test]
+    fn with_force_nothing_stays_of_a_bundle_whose_writer_has_just_finished() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("m");
+        let staging = stage(&out, true);
+        fs::write(staging.path().join("bundle.json"), "second").unwrap();
+        bundle(&out, "first");
+        let _writer = held(&out);
+        staging.commit().unwrap();
+        assert_eq!(fs::read(out.join("bundle.json")).unwrap(), b"second");
+        assert_eq!(entries(dir.path()), ["m"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn force_replaces_what_a_link_leads_to_and_not_the_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, link) = (dir.path().join("real/m"), dir.path().join("link"));
+        fs::create_dir(dir.path().join("real")).unwrap();
+        bundle(&target, "old");
+        std::os::unix::fs::symlink("real/m", &link).unwrap();
+        assert!(matches!(Target::new(&link, false), Err(ConvertError::Exists { .. })));
+        let staging = stage(&link, true);
+        fs::write(staging.path().join("bundle.json"), "new").unwrap();
+        staging.commit().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(target.join("bundle.json")).unwrap(), b"new");
+        assert_eq!(entries(target.parent().unwrap()), ["m"]);
     }
 }

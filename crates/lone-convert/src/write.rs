@@ -18,11 +18,9 @@ use crate::{ConvertError, Progress};
 /// The token embedding table.
 pub(crate) const EMBEDDINGS_FILE: &str = "embeddings.bin";
 
-pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
-
 /// Files of the checkpoint that a bundle takes along, where there are any.
 const COMPANIONS: [&str; 4] =
-    [TOKENIZER_FILE, "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
+    ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
 
 /// A bundle's directory being filled.
 pub(crate) struct BundleFiles<'a> {
@@ -90,8 +88,8 @@ impl<'a> BundleFiles<'a> {
         Ok(())
     }
 
-    /// Copies tokenizer, template and defaults; returns whether there is a tokenizer.
-    pub(crate) fn copy_companions(&self, checkpoint: &Checkpoint) -> Result<bool, ConvertError> {
+    /// Copies tokenizer, template and defaults.
+    pub(crate) fn copy_companions(&self, checkpoint: &Checkpoint) -> Result<(), ConvertError> {
         for name in COMPANIONS {
             let (from, to) = (checkpoint.dir().join(name), self.dir.join(name));
             match fs::read(&from) {
@@ -100,7 +98,7 @@ impl<'a> BundleFiles<'a> {
                 Err(source) => return Err(ConvertError::Io { action: "read", path: from, source }),
             }
         }
-        Ok(self.dir.join(TOKENIZER_FILE).exists())
+        Ok(())
     }
 
     /// Size and hash of every file there is, in the order of their paths.

@@ -9,6 +9,7 @@ mod json;
 mod messages;
 mod python;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use minijinja::value::Serde;
@@ -51,8 +52,10 @@ pub enum ChatError {
         names: Vec<String>,
     },
     /// The template is not valid Jinja.
-    #[error("chat template \"{name}\": {reason}")]
+    #[error("chat template \"{name}\" of {origin}: {reason}")]
     Syntax {
+        /// Where it comes from.
+        origin: TemplateSource,
         /// Name of the template.
         name: String,
         /// What is wrong with it, and where.
@@ -81,6 +84,16 @@ pub enum TemplateSource {
     TokenizerConfig,
     /// The checkpoint has none; ours is used.
     BuiltIn,
+}
+
+impl fmt::Display for TemplateSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TemplateSource::File => "chat_template.jinja",
+            TemplateSource::TokenizerConfig => "tokenizer_config.json",
+            TemplateSource::BuiltIn => "lone",
+        })
+    }
 }
 
 /// A conversation to render.
@@ -143,9 +156,9 @@ impl ChatTemplate {
         let mut environment = environment::new();
         let mut names = Vec::new();
         for (name, template) in templates {
-            environment
-                .add_template_owned(name.clone(), generation::rewrite(&template))
-                .map_err(|error| ChatError::Syntax { name: name.clone(), reason: error.to_string() })?;
+            environment.add_template_owned(name.clone(), generation::rewrite(&template)).map_err(
+                |error| ChatError::Syntax { origin: source, name: name.clone(), reason: error.to_string() },
+            )?;
             names.push(name);
         }
         Ok(ChatTemplate { environment, names, special_tokens, source })
@@ -198,8 +211,8 @@ impl ChatTemplate {
     }
 }
 
-impl std::fmt::Debug for ChatTemplate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ChatTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ChatTemplate { names, source, .. } = self;
         f.debug_struct("ChatTemplate").field("names", names).field("source", source).finish_non_exhaustive()
     }

@@ -133,6 +133,11 @@ impl Tokenizer {
         self.inner.get_vocab_size(true)
     }
 
+    /// How many tokens have ids that a model of `vocab_size` rows has no row for.
+    pub fn tokens_outside(&self, vocab_size: usize) -> usize {
+        self.inner.get_vocab(true).into_values().filter(|&token| token as usize >= vocab_size).count()
+    }
+
     /// Names of the tokens with a role.
     pub fn special_tokens(&self) -> &SpecialTokens {
         &self.special_tokens

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use lone_convert::{ConvertError, ConvertOptions, Phase, Progress, convert};
+use lone_convert::{ConvertError, ConvertOptions, Note, Phase, Progress, convert};
 use lone_lfm::Checkpoint;
 
-use crate::support::{convert_model, copy_of, model_dir, overwrite};
+use crate::support::{convert_checkpoint, convert_model, copy_of, model_dir, overwrite};
 
 /// What converting `checkpoint` says, after making sure that it left nothing.
 fn refusal(checkpoint: &Path, options: &ConvertOptions) -> String {
@@ -30,6 +30,48 @@ fn weights_that_are_not_finite_or_too_large_are_named_and_counted() {
     let message = refusal(copy.path(), &ConvertOptions::default());
     assert!(message.starts_with(&format!("tensor `{tensor}` in ")), "{message}");
     assert!(message.contains("2 elements that are not finite and 2 beyond ±65504"), "{message}");
+}
+
+#[test]
+fn a_tokenizer_or_template_that_could_not_be_run_is_refused_by_the_name_of_its_file() {
+    let whole = fs::read(model_dir("tiny-lfm2").join("tokenizer.json")).unwrap();
+    let damages: [(&str, &[u8]); 9] = [
+        ("tokenizer.json", b""),
+        ("tokenizer.json", b"{}"),
+        ("tokenizer.json", b"\x8f\xff\x00\x13"),
+        ("tokenizer.json", &whole[..whole.len() / 2]),
+        ("tokenizer_config.json", b"{\"bos_token\": "),
+        ("tokenizer_config.json", b"[]"),
+        ("chat_template.jinja", b"\xff\xfe"),
+        ("chat_template.jinja", b"{{"),
+        ("chat_template.jinja", b"{% for m in messages %}"),
+    ];
+    for (file, content) in damages {
+        let copy = copy_of("tiny-lfm2");
+        fs::write(copy.path().join(file), content).unwrap();
+        let message = refusal(copy.path(), &ConvertOptions::default());
+        assert!(message.contains(file), "{file} {content:?}: {message}");
+    }
+}
+
+#[test]
+fn tokens_that_the_model_has_no_embedding_for_are_counted_in_a_note() {
+    let copy = copy_of("tiny-lfm2");
+    let path = copy.path().join("tokenizer.json");
+    let mut tokenizer: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let mut added = tokenizer["added_tokens"][0].clone();
+    let checkpoint = Checkpoint::open(copy.path()).unwrap();
+    let vocab_size = checkpoint.config().vocab_size;
+    for number in 0..2 {
+        added["content"] = format!("<|foreign_{number}|>").into();
+        added["id"] = (vocab_size + number).into();
+        tokenizer["added_tokens"].as_array_mut().unwrap().push(added.clone());
+    }
+    let options = ConvertOptions { decode_only: true, ..ConvertOptions::default() };
+    assert_eq!(convert_checkpoint(&checkpoint, &options).notes, []);
+    fs::write(&path, tokenizer.to_string()).unwrap();
+    let notes = convert_checkpoint(&checkpoint, &options).notes;
+    assert_eq!(notes, [Note::TokensOutsideVocabulary { count: 2, vocab_size }]);
 }
 
 #[test]

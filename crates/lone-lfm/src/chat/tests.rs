@@ -126,7 +126,8 @@ fn a_template_may_refuse_a_conversation() {
 fn errors_say_where_they_are() {
     let error = render("\n{% if %}", &json!({})).unwrap_err().to_string();
     assert!(
-        error.starts_with("chat template \"default\": syntax error: ") && error.contains("default:2"),
+        error.starts_with("chat template \"default\" of chat_template.jinja: syntax error: ")
+            && error.contains("default:2"),
         "{error}"
     );
     let error = render("\n\n{{ 1 + 'a' }}", &json!({})).unwrap_err().to_string();
