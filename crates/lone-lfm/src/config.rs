@@ -124,6 +124,7 @@ impl Config {
         let w = &mut warnings;
         let arch = parse_arch(&root)?;
         refuse_attention_bias(&root)?;
+        refuse_other_arithmetic(&root)?;
         root.newest(&["dtype", "torch_dtype"], w);
 
         let layer_count = root.required_size(&["num_hidden_layers"], 1..=1024, w)?;
@@ -211,6 +212,26 @@ fn refuse_attention_bias(root: &Fields<'_>) -> Result<(), ConfigError> {
             found: "true".to_owned(),
             supported: "attention projections have no bias",
         });
+    }
+    Ok(())
+}
+
+/// Fields that say the weights or the feed-forward mean something else than what is computed here.
+fn refuse_other_arithmetic(root: &Fields<'_>) -> Result<(), ConfigError> {
+    let silu = ["silu", "swish"];
+    let fields = [
+        ("quantization_config", None, "weights are bf16, fp16 or fp32"),
+        ("hidden_act", Some(silu), "the feed-forward's activation is \"silu\""),
+    ];
+    for (field, known, supported) in fields {
+        let Some(found) = root.value(field) else { continue };
+        if !found.as_str().zip(known).is_some_and(|(found, known)| known.contains(&found)) {
+            return Err(ConfigError::Unsupported {
+                field: field.to_owned(),
+                found: found.to_string(),
+                supported,
+            });
+        }
     }
     Ok(())
 }

@@ -272,3 +272,20 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_would_change_the_arithmetic_is_refused_by_name() {
+    let refused = |changes| refusal(&with(lfm2(), changes));
+    assert_eq!(
+        refused(json!({"quantization_config": {"bits": 4}})),
+        "config.json: `quantization_config` {\"bits\":4} is not supported; weights are bf16, fp16 or fp32"
+    );
+    let activation = "is not supported; the feed-forward's activation is \"silu\"";
+    assert_eq!(
+        refused(json!({"hidden_act": "gelu"})),
+        format!("config.json: `hidden_act` \"gelu\" {activation}")
+    );
+    assert_eq!(refused(json!({"hidden_act": 1})), format!("config.json: `hidden_act` 1 {activation}"));
+    let same = json!({"hidden_act": "silu", "quantization_config": null});
+    assert_eq!(parse(&with(lfm2(), same)), parse(&lfm2()));
+}
