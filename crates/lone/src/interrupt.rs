@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one asks the work to stop and tidy up, the second one ends the process.
+//! Ctrl-C: the first one asks the work to stop and tidy up, the second one ends the process. A closed terminal asks too.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// From now on Ctrl-C and SIGTERM ask instead of ending the process. SIGHUP keeps its meaning, for `nohup`.
+    /// From now on Ctrl-C and SIGTERM ask instead of ending the process, and so does SIGHUP, unless it is ignored as
+    /// by `nohup`.
     ///
     /// # Errors
     /// If the system does not allow it; the default, ending at once, then stays in place.
@@ -27,6 +28,11 @@ impl Interrupt {
             // In this order: the first signal finds the flag down and raises it, the second finds it up.
             flag::register_conditional_shutdown(signal, EXIT_CODE.into(), Arc::clone(&self.raised))?;
             flag::register(signal, Arc::clone(&self.raised))?;
+        }
+        // Once only: a shell and the system may both tell that the terminal is gone.
+        #[cfg(unix)]
+        if !hangup_is_ignored() {
+            flag::register(signal_hook::consts::SIGHUP, Arc::clone(&self.raised))?;
         }
         // A file that grows past a limit is then an error like a full disk, and not the end of the process.
         #[cfg(unix)]
@@ -59,6 +65,23 @@ impl Interrupt {
     }
 }
 
+/// Whether whoever started this process had it ignore SIGHUP. Where the system does not tell: `nohup` leaves no
+/// terminal to write errors to.
+#[cfg(unix)]
+fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").ok();
+    let ignored = status.as_deref().and_then(ignores_hangup);
+    ignored.unwrap_or_else(|| !io::IsTerminal::is_terminal(&io::stderr()))
+}
+
+/// What Linux's account of a process says about SIGHUP, the lowest bit of the mask of ignored signals.
+#[cfg(unix)]
+fn ignores_hangup(status: &str) -> Option<bool> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+    Some(mask & 1 != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +92,13 @@ mod tests {
         assert!(interrupt.sleep(Duration::from_millis(1)));
         interrupt.clone().raise();
         assert!(!interrupt.sleep(Duration::from_secs(60)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_hangup_that_is_ignored_stays_ignored() {
+        assert_eq!(ignores_hangup("SigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n"), Some(true));
+        assert_eq!(ignores_hangup("SigBlk:\t0000000000000001\nSigIgn:\t0000000000001000\n"), Some(false));
+        assert_eq!(ignores_hangup("SigBlk:\t0000000000000001\n"), None);
     }
 }
