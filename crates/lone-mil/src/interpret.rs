@@ -4,6 +4,7 @@
 //! with [`Reference`] each result is computed in f32 and rounded once; other [`Numerics`] model some hardware.
 
 mod numerics;
+mod runs;
 mod tensor;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use half::slice::HalfFloatSliceExt;
 
 pub use numerics::{Binary, Numerics, Reduction, Reference, Unary, round_to_half};
+pub(crate) use runs::each_run;
 pub(crate) use tensor::{Data, Rows, Tensor, View};
 
 use crate::ops::eval::Eval;

@@ -7,7 +7,7 @@
 use super::eval::{Eval, Results};
 use super::param::{FLOAT, FLOAT_VECTOR, Fallback, INT, INTS, STR};
 use super::{Call, OpError, OpSpec, Param, row};
-use crate::interpret::{Rows, View};
+use crate::interpret::{Rows, View, each_run};
 use crate::{Shape, TensorType};
 
 pub(super) static ROWS: &[OpSpec] = &[row(
@@ -144,21 +144,22 @@ fn eval<'v>(e: &Eval<'_, 'v>) -> Results<'v> {
     let positions: usize = conv.out.iter().product();
     let row_len = channels * conv.kernel.iter().product::<usize>();
     let (x, bias) = (e.floats("x"), e.opt_floats("bias"));
-    let mut rows = Rows::of(e.tensor("weight"), row_len);
     let mut out = vec![0.0; images * features * positions];
-    for image in 0..images {
-        for group in 0..conv.groups {
-            let first = (image * conv.groups + group) * channels * area;
-            let patches = conv.patches(&x[first..first + channels * area], channels, &shape[2..]);
-            for feature in group * features / conv.groups..(group + 1) * features / conv.groups {
-                let row = rows.get(feature);
+    let per_group = features / conv.groups;
+    // Both x and the result are parted by image and group.
+    for (part, out) in out.chunks_exact_mut(per_group * positions).enumerate() {
+        let patches = conv.patches(&x[part * channels * area..][..channels * area], channels, &shape[2..]);
+        let first = part % conv.groups * per_group;
+        each_run(out, positions, row_len, |row, out| {
+            let mut rows = Rows::of(e.tensor("weight"), row_len);
+            for (feature, out) in (first + row..).zip(out.chunks_exact_mut(positions)) {
                 let start = bias.as_ref().map_or(0.0, |bias| bias[feature]);
-                let to = &mut out[(image * features + feature) * positions..][..positions];
-                for (to, patch) in to.iter_mut().zip(patches.chunks_exact(row_len)) {
-                    *to = e.numerics.dot(row, patch, start);
+                let row = rows.get(feature);
+                for (out, patch) in out.iter_mut().zip(patches.chunks_exact(row_len)) {
+                    *out = e.numerics.dot(row, patch, start);
                 }
             }
-        }
+        });
     }
     e.computed(out)
 }
