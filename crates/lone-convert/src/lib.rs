@@ -20,6 +20,7 @@ mod model;
 mod note;
 mod options;
 mod package;
+mod palette;
 mod plan;
 mod precision;
 mod progress;
