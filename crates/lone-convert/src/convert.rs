@@ -9,7 +9,7 @@ use crate::extents::MAX_CHANNELS;
 use crate::plan::BundlePlan;
 use crate::staging::{Staging, Target};
 use crate::survey::Survey;
-use crate::weights::Source;
+use crate::weights::Rectangle;
 use crate::write::{BundleFiles, EMBEDDINGS_FILE};
 use crate::{ConvertError, ConvertOptions, Note, Phase, Progress, facts, space};
 
@@ -40,7 +40,7 @@ pub fn convert(
     let survey = Survey::new(checkpoint, progress)?;
     let plan = BundlePlan::new(checkpoint, &survey, options)?;
 
-    let embeddings = Source::whole(checkpoint.embed());
+    let embeddings = Rectangle::whole(checkpoint.embed());
     let bytes = plan.weight_bytes() + 2 * embeddings.elements() as u64;
     let staging = target.stage()?;
     space::check(staging.path(), out, bytes)?;
@@ -62,7 +62,7 @@ fn write(
 ) -> Result<Conversion, ConvertError> {
     let mut files = BundleFiles::new(staging.path());
     let graphs = files.write_packages(&plan.packages, progress)?;
-    files.write_embeddings(Source::whole(checkpoint.embed()), progress)?;
+    files.write_embeddings(Rectangle::whole(checkpoint.embed()), progress)?;
     files.copy_companions(checkpoint)?;
     let config = checkpoint.config();
     let bundle = Bundle {

@@ -36,5 +36,6 @@ pub use convert::{Conversion, convert};
 pub use error::ConvertError;
 pub use note::Note;
 pub use options::ConvertOptions;
+pub use palette::WeightPrecision;
 pub use progress::{Phase, Progress};
 pub use staging::check_target;

@@ -12,6 +12,17 @@ pub enum Note {
         /// Name in the checkpoint.
         tensor: String,
     },
+    /// Tables that serve fewer rows than asked for, to divide those of the matrix.
+    SmallerGroups {
+        /// Name in the checkpoint.
+        tensor: String,
+        /// Rows of the matrix, or of its slice.
+        rows: usize,
+        /// Rows a table asked for.
+        asked: usize,
+        /// Rows a table there are.
+        used: usize,
+    },
     /// Chunks have fewer layers than asked for, to stay loadable.
     FewerLayers {
         /// Layers asked for.
@@ -47,6 +58,9 @@ impl fmt::Display for Note {
                 f,
                 "tensor `{tensor}` times 16 does not fit fp16; it stays unscaled, and small products may be lost on the Neural Engine"
             ),
+            Note::SmallerGroups { tensor, rows, asked, used } => {
+                write!(f, "tables of `{tensor}` serve {used} rows each: {asked} do not divide its {rows}")
+            }
             Note::FewerLayers { asked, used, most_bytes } => write!(
                 f,
                 "chunks have {used} layers instead of {asked}: a package holds at most {} MB of weights",

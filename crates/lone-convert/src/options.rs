@@ -6,8 +6,9 @@ use std::ops::RangeInclusive;
 use lone_lfm::Config;
 use serde_json::{Value, json};
 
-use crate::ConvertError;
 use crate::extents::{MAX_CHANNELS, MAX_EXTENT};
+use crate::weights::Storage;
+use crate::{ConvertError, WeightPrecision};
 
 /// The longest context, in tokens, that graphs are made for.
 const MAX_CTX: usize = 1 << 20;
@@ -31,6 +32,10 @@ pub struct ConvertOptions {
     pub prefill_only: bool,
     /// Give sliding layers caches of their window's size instead of `ctx` rows.
     pub ring: bool,
+    /// What the matrices of linear layers and heads are stored as.
+    pub precision: WeightPrecision,
+    /// Rows of a matrix that share a table, or 0 for all; `None` for what suits the precision.
+    pub group: Option<usize>,
     /// Write graphs that keep their precision on the Neural Engine.
     pub precision_rules: bool,
     /// What to call the model; its checkpoint's directory says it otherwise.
@@ -50,6 +55,8 @@ impl Default for ConvertOptions {
             decode_only: false,
             prefill_only: false,
             ring: true,
+            precision: WeightPrecision::Fp16,
+            group: None,
             precision_rules: true,
             name: None,
             force: false,
@@ -92,6 +99,10 @@ impl ConvertOptions {
     }
 
     fn check_conflicts(&self) -> Result<(), ConvertError> {
+        if self.group.is_some() && self.precision == WeightPrecision::Fp16 {
+            let why = "only palettes have groups";
+            return Err(ConvertError::Conflict { first: "--group", second: "--precision fp16", why });
+        }
         if !self.prefill_only {
             return Ok(());
         }
@@ -106,6 +117,12 @@ impl ConvertOptions {
         Ok(())
     }
 
+    /// How matrices are stored.
+    pub(crate) fn storage(&self) -> Storage {
+        let group = self.group.unwrap_or_else(|| self.precision.usual_group());
+        Storage { precision: self.precision, group }
+    }
+
     /// The flags that shape a bundle, by name, for its provenance.
     pub(crate) fn flags(&self) -> BTreeMap<String, Value> {
         let flags = [
@@ -117,6 +134,8 @@ impl ConvertOptions {
             ("decode-only", json!(self.decode_only)),
             ("prefill-only", json!(self.prefill_only)),
             ("ring", json!(self.ring)),
+            ("precision", json!(self.precision.name())),
+            ("group", json!(self.group)),
             ("precision-rules", json!(self.precision_rules)),
         ];
         flags.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -188,6 +207,8 @@ mod tests {
         );
         let drafts = ConvertOptions { prefill_only: true, spec_drafts: Some(4), ..Default::default() };
         assert!(refusal(drafts).contains("--prefill-only and --spec-drafts"));
+        let group = ConvertOptions { group: Some(16), ..Default::default() };
+        assert!(refusal(group).contains("--group and --precision fp16"));
     }
 
     #[test]

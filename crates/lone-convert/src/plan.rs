@@ -36,7 +36,7 @@ impl<'c> BundlePlan<'c> {
             notes.push(Note::LongContext { ctx, max_positions });
         }
         let mut packages = Vec::new();
-        let weights = || PackageWeights::new(survey, precision);
+        let weights = || PackageWeights::new(survey, precision, options.storage());
         let passes = Pass::of_chunks(options);
         for span in chunk_spans(&layer_bytes(checkpoint), options.layers_per_model, &mut notes) {
             packages.push(chunk::plan(checkpoint, &session, weights(), span, &passes)?);

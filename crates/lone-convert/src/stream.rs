@@ -10,11 +10,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
 
 use half::f16;
 
-use crate::weights::Source;
+use crate::weights::Rectangle;
 use crate::{ConvertError, Progress};
 
 const _: () = assert!(cfg!(target_endian = "little"), "halves are written as they lie in memory");
@@ -23,6 +25,9 @@ const _: () = assert!(cfg!(target_endian = "little"), "halves are written as the
 const CHUNK_ELEMENTS: usize = 1 << 17;
 const BLOCK_BYTES: usize = 2 << 20;
 const BLOCKS: usize = 4;
+
+/// How long a wish to stop may go unheard while nothing is ready to be written.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Writes to `file` what `make` writes to the outlet it is given; returns the BLAKE3 of it, in hex. `path` is what
 /// errors call the file.
@@ -33,22 +38,25 @@ pub(crate) fn write_file(
     mut file: File,
     path: &Path,
     progress: &mut dyn Progress,
-    make: impl FnOnce(&mut Outlet) -> Result<(), ConvertError> + Send,
+    make: impl FnOnce(&mut Outlet<'_>) -> Result<(), ConvertError> + Send,
 ) -> Result<String, ConvertError> {
+    let abandoned = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (full_sender, full) = sync_channel(BLOCKS);
         let (empty_sender, empty) = channel();
         for _ in 0..BLOCKS {
             empty_sender.send(Vec::with_capacity(BLOCK_BYTES)).expect("the receiver is alive");
         }
+        let abandoned = &abandoned;
         let maker = scope.spawn(move || {
-            let mut outlet =
-                Outlet { block: Vec::new(), full: full_sender, empty, hasher: blake3::Hasher::new() };
+            let (block, hasher) = (Vec::new(), blake3::Hasher::new());
+            let mut outlet = Outlet { block, full: full_sender, empty, abandoned, hasher };
             make(&mut outlet)?;
             outlet.finish().map_err(ConvertError::io("write", path))
         });
         // Failing here hangs up on the maker, whose own failure is then only the echo of this one.
-        write_blocks(&mut file, full, &empty_sender, progress, path)?;
+        write_blocks(&mut file, full, &empty_sender, progress, path)
+            .inspect_err(|_| abandoned.store(true, Ordering::Relaxed))?;
         maker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -60,34 +68,45 @@ fn write_blocks(
     progress: &mut dyn Progress,
     path: &Path,
 ) -> Result<(), ConvertError> {
-    for block in full {
+    loop {
+        let next = full.recv_timeout(PATIENCE);
         if progress.is_cancelled() {
             return Err(ConvertError::Cancelled);
         }
+        let block = match next {
+            Ok(block) => block,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
         file.write_all(&block).map_err(ConvertError::io("write", path))?;
         progress.advance(block.len() as u64);
         // Fails once the maker is done and needs no more blocks.
         let _ = empty.send(block);
     }
-    Ok(())
 }
 
 /// Where the maker of a file puts its bytes.
-pub(crate) struct Outlet {
+pub(crate) struct Outlet<'a> {
     block: Vec<u8>,
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
+    abandoned: &'a AtomicBool,
     hasher: blake3::Hasher,
 }
 
-impl Outlet {
+impl<'a> Outlet<'a> {
+    /// Becomes true when what is made is not wanted any more.
+    pub(crate) fn abandoned(&self) -> &'a AtomicBool {
+        self.abandoned
+    }
+
     fn finish(mut self) -> io::Result<String> {
         self.flush()?;
         Ok(self.hasher.finalize().to_hex().to_string())
     }
 }
 
-impl Write for Outlet {
+impl Write for Outlet<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.block.capacity() == 0 {
             self.block = self.empty.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
@@ -114,10 +133,10 @@ impl Write for Outlet {
 
 /// Converts `source` in blocks of rows, each handed to `write` as bytes.
 pub(crate) fn convert(
-    source: &Source<'_>,
+    source: &Rectangle<'_>,
     mut write: impl FnMut(&[u8]) -> Result<(), ConvertError>,
 ) -> Result<(), ConvertError> {
-    let Source { tensor, rows, columns, scale } = source;
+    let Rectangle { tensor, rows, columns, scale } = source;
     let step = (CHUNK_ELEMENTS / columns.len()).max(1);
     let mut halves = vec![f16::ZERO; step.min(rows.len()) * columns.len()];
     tensor.prefetch(rows.clone());

@@ -1,7 +1,7 @@
 //! The weights of one package: where each blob lies, and which elements of the checkpoint become it.
 //!
-//! A blob is a rectangle of a tensor, times a power of two, in fp16. Functions refer to blobs by [`Weight`]; the
-//! writer goes through the [`Source`]s in the same order.
+//! A blob is a rectangle of a tensor, times a power of two, in fp16, or the indices or tables of one that is
+//! palettized. Functions refer to blobs by [`Weight`]; the writer goes through the [`Source`]s in the same order.
 
 use std::ops::Range;
 
@@ -9,12 +9,13 @@ use lone_lfm::Tensor;
 use lone_mil::{BlobLayout, BlobRef, BuildError, DType, FunctionBuilder, TensorType, ValueId};
 
 use crate::Note;
+use crate::palette::{Matrix, PaletteFormat, WeightPrecision};
 use crate::precision::{Place, Precision, SCALE};
 use crate::survey::Survey;
 
-/// The elements of a blob, in the checkpoint.
+/// Elements of the checkpoint that become a blob of fp16.
 #[derive(Debug, Clone)]
-pub(crate) struct Source<'c> {
+pub(crate) struct Rectangle<'c> {
     pub(crate) tensor: Tensor<'c>,
     pub(crate) rows: Range<usize>,
     /// Of each row.
@@ -22,14 +23,33 @@ pub(crate) struct Source<'c> {
     pub(crate) scale: f32,
 }
 
-impl<'c> Source<'c> {
+impl<'c> Rectangle<'c> {
     /// All of a tensor as it is.
     pub(crate) fn whole(tensor: Tensor<'c>) -> Self {
-        Source { tensor, rows: 0..tensor.rows(), columns: 0..tensor.row_len(), scale: 1.0 }
+        Rectangle { tensor, rows: 0..tensor.rows(), columns: 0..tensor.row_len(), scale: 1.0 }
     }
 
     pub(crate) fn elements(&self) -> usize {
         self.rows.len() * self.columns.len()
+    }
+}
+
+/// Elements of the checkpoint and the blobs they become.
+#[derive(Debug, Clone)]
+pub(crate) enum Source<'c> {
+    /// One blob.
+    Plain(Rectangle<'c>),
+    /// For each part of the columns, a blob of indices and one of tables.
+    Palettized(Matrix<'c>),
+}
+
+impl Source<'_> {
+    /// Blobs it becomes.
+    pub(crate) fn blobs(&self) -> usize {
+        match self {
+            Source::Plain(_) => 1,
+            Source::Palettized(matrix) => 2 * matrix.parts.len(),
+        }
     }
 }
 
@@ -38,17 +58,29 @@ impl<'c> Source<'c> {
 pub(crate) struct Weight {
     name: String,
     ty: TensorType,
-    blob: BlobRef,
+    stored: Stored,
+}
+
+#[derive(Debug, Clone)]
+enum Stored {
+    Plain(BlobRef),
+    Palettized { indices: (TensorType, BlobRef), tables: (TensorType, BlobRef) },
 }
 
 impl Weight {
-    pub(crate) fn new(name: String, ty: TensorType, blob: BlobRef) -> Self {
-        Weight { name, ty, blob }
+    /// A weight stored as it is.
+    pub(crate) fn plain(name: String, ty: TensorType, blob: BlobRef) -> Self {
+        Weight { name, ty, stored: Stored::Plain(blob) }
     }
 
     /// The weight as a value of the function that `b` builds.
     pub(crate) fn value(&self, b: &mut FunctionBuilder) -> Result<ValueId, BuildError> {
-        b.weight(&self.name, self.ty.clone(), self.blob)
+        match &self.stored {
+            Stored::Plain(blob) => b.weight(&self.name, self.ty.clone(), *blob),
+            Stored::Palettized { indices, tables } => {
+                b.lut_to_dense(&self.name, indices.clone(), tables.clone())
+            }
+        }
     }
 
     pub(crate) fn shape(&self) -> &[usize] {
@@ -56,21 +88,31 @@ impl Weight {
     }
 }
 
+/// How the matrices of a bundle are stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Storage {
+    pub(crate) precision: WeightPrecision,
+    /// Rows a table; 0 for all of a matrix.
+    pub(crate) group: usize,
+}
+
 /// The weights of a package, placed one after the other as its modules are loaded.
 #[derive(Debug)]
 pub(crate) struct PackageWeights<'c> {
     survey: &'c Survey,
     precision: Precision,
+    storage: Storage,
     layout: BlobLayout,
     pub(crate) sources: Vec<Source<'c>>,
     pub(crate) notes: Vec<Note>,
 }
 
 impl<'c> PackageWeights<'c> {
-    pub(crate) fn new(survey: &'c Survey, precision: Precision) -> Self {
+    pub(crate) fn new(survey: &'c Survey, precision: Precision, storage: Storage) -> Self {
         PackageWeights {
             survey,
             precision,
+            storage,
             layout: BlobLayout::default(),
             sources: Vec::new(),
             notes: Vec::new(),
@@ -90,12 +132,12 @@ impl<'c> PackageWeights<'c> {
     pub(crate) fn vector(&mut self, tensor: Tensor<'c>, axis: usize) -> Weight {
         let mut shape = [1; 4];
         shape[axis] = tensor.len();
-        self.place(Source::whole(tensor), shape, "")
+        self.place(Rectangle::whole(tensor), shape, "")
     }
 
     /// One blob a tap of a depthwise kernel (D,1,K): K weights (1,D,1,1).
     pub(crate) fn taps(&mut self, kernel: Tensor<'c>) -> Vec<Weight> {
-        let tap = |k| Source { columns: k..k + 1, ..Source::whole(kernel) };
+        let tap = |k| Rectangle { columns: k..k + 1, ..Rectangle::whole(kernel) };
         (0..kernel.row_len())
             .map(|k| self.place(tap(k), [1, kernel.rows(), 1, 1], &format!("_tap{k}")))
             .collect()
@@ -111,14 +153,31 @@ impl<'c> PackageWeights<'c> {
     ) -> (Vec<Weight>, bool) {
         let width = matrix.row_len();
         let scale = self.scale(&matrix, width);
-        let parts = crate::extents::even_spans(width, self.precision.parts(place, width));
-        let weights = parts.iter().enumerate().map(|(i, part)| {
-            let source =
-                Source { tensor: matrix, rows: rows.clone(), columns: part.start..part.end(), scale };
-            let suffix = if parts.len() > 1 { format!("_part{i}") } else { String::new() };
-            self.place(source, [rows.len(), part.count, 1, 1], &suffix)
-        });
-        (weights.collect(), scale != 1.0)
+        let spans = crate::extents::even_spans(width, self.precision.parts(place, width));
+        let parts: Vec<Range<usize>> = spans.iter().map(|span| span.start..span.end()).collect();
+        let weights = match self.palettes(&matrix, rows.len()) {
+            Some(format) => self.place_palettized(Matrix { tensor: matrix, rows, parts, scale, format }),
+            None => (parts.iter().enumerate())
+                .map(|(part, columns)| {
+                    let source =
+                        Rectangle { tensor: matrix, rows: rows.clone(), columns: columns.clone(), scale };
+                    let shape = [rows.len(), columns.len(), 1, 1];
+                    self.place(source, shape, &part_suffix(part, parts.len()))
+                })
+                .collect(),
+        };
+        (weights, scale != 1.0)
+    }
+
+    /// How `rows` rows of a matrix are palettized, if they are.
+    fn palettes(&mut self, matrix: &Tensor<'c>, rows: usize) -> Option<PaletteFormat> {
+        let Storage { precision, group } = self.storage;
+        let format = PaletteFormat::new(precision, group, rows)?;
+        if format.group_rows < group.min(rows) {
+            let tensor = matrix.name().to_owned();
+            self.notes.push(Note::SmallerGroups { tensor, rows, asked: group, used: format.group_rows });
+        }
+        Some(format)
     }
 
     fn scale(&mut self, matrix: &Tensor<'c>, width: usize) -> f32 {
@@ -131,13 +190,42 @@ impl<'c> PackageWeights<'c> {
         1.0
     }
 
-    fn place(&mut self, source: Source<'c>, shape: [usize; 4], suffix: &str) -> Weight {
-        let blob = self.layout.place(DType::F16, source.elements());
-        let blob = blob.expect("a mapped tensor has fewer bytes than the address space");
+    fn place(&mut self, source: Rectangle<'c>, shape: [usize; 4], suffix: &str) -> Weight {
         let name = format!("{}{suffix}", value_name(source.tensor.name()));
-        self.sources.push(source);
-        Weight::new(name, TensorType::f16(shape), blob)
+        let blob = self.blob(DType::F16, source.elements());
+        self.sources.push(Source::Plain(source));
+        Weight::plain(name, TensorType::f16(shape), blob)
     }
+
+    /// For each part indices (O,C',1,1) and tables (O/group,1,1,1,entries,1).
+    fn place_palettized(&mut self, matrix: Matrix<'c>) -> Vec<Weight> {
+        let (rows, format) = (matrix.rows.len(), matrix.format);
+        let tables = TensorType::f16([format.tables(rows), 1, 1, 1, format.entries(), 1]);
+        let name = value_name(matrix.tensor.name());
+        let weights = matrix.parts.iter().enumerate().map(|(part, columns)| {
+            let shape = [rows, columns.len(), 1, 1];
+            let indices = TensorType::new(format.indices, shape);
+            let blob = self.blob(format.indices, indices.shape.elements());
+            let stored = Stored::Palettized {
+                indices: (indices, blob),
+                tables: (tables.clone(), self.blob(DType::F16, tables.shape.elements())),
+            };
+            let name = format!("{name}{}", part_suffix(part, matrix.parts.len()));
+            Weight { name, ty: TensorType::f16(shape), stored }
+        });
+        let weights = weights.collect();
+        self.sources.push(Source::Palettized(matrix));
+        weights
+    }
+
+    fn blob(&mut self, dtype: DType, elements: usize) -> BlobRef {
+        let blob = self.layout.place(dtype, elements);
+        blob.expect("a mapped tensor has fewer bytes than the address space")
+    }
+}
+
+fn part_suffix(part: usize, parts: usize) -> String {
+    if parts > 1 { format!("_part{part}") } else { String::new() }
 }
 
 /// What a tensor is called in a program: `model.layers.3.ffn_norm.weight` becomes `layers_3_ffn_norm`.

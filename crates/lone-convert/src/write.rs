@@ -11,8 +11,9 @@ use lone_mil::package::{Metadata, PackageWriter};
 use lone_mil::{BlobError, BlobWriter, DType};
 
 use crate::package::PackagePlan;
+use crate::palette::palettize;
 use crate::stream::{self, Outlet};
-use crate::weights::Source;
+use crate::weights::{Rectangle, Source};
 use crate::{ConvertError, Progress};
 
 /// The token embedding table.
@@ -63,7 +64,7 @@ impl<'a> BundleFiles<'a> {
     ) -> Result<(), ConvertError> {
         let package = PackageWriter::create(self.dir.join(name))?;
         let path = package.weights_path();
-        let make = |outlet: &mut Outlet| write_blobs(outlet, &path, &plan.sources);
+        let make = |outlet: &mut Outlet<'_>| write_blobs(outlet, &path, &plan.sources);
         let hash = stream::write_file(package.create_weights()?, &path, progress, make)?;
         self.hashes.insert(path, hash);
         let metadata = Metadata { version: env!("CARGO_PKG_VERSION").into(), ..Metadata::default() };
@@ -73,15 +74,13 @@ impl<'a> BundleFiles<'a> {
     /// Writes the embedding table, (V,D) fp16.
     pub(crate) fn write_embeddings(
         &mut self,
-        source: Source<'_>,
+        table: Rectangle<'_>,
         progress: &mut dyn Progress,
     ) -> Result<(), ConvertError> {
         let path = self.dir.join(EMBEDDINGS_FILE);
         let file = File::create_new(&path).map_err(ConvertError::io("create", &path))?;
-        let write_to = |outlet: &mut Outlet| {
-            stream::convert(&source, |bytes| {
-                outlet.write_all(bytes).map_err(ConvertError::io("write", &path))
-            })
+        let write_to = |outlet: &mut Outlet<'_>| {
+            stream::convert(&table, |bytes| outlet.write_all(bytes).map_err(ConvertError::io("write", &path)))
         };
         let hash = stream::write_file(file, &path, progress, write_to)?;
         self.hashes.insert(path, hash);
@@ -131,14 +130,29 @@ impl<'a> BundleFiles<'a> {
 }
 
 /// Writes a `weight.bin`.
-fn write_blobs(outlet: &mut Outlet, path: &Path, sources: &[Source<'_>]) -> Result<(), ConvertError> {
+fn write_blobs(outlet: &mut Outlet<'_>, path: &Path, sources: &[Source<'_>]) -> Result<(), ConvertError> {
     let failed = |source: BlobError| ConvertError::Weights { path: path.into(), source: source.into() };
-    let count = u32::try_from(sources.len()).expect("a package has fewer tensors than that");
+    let abandoned = outlet.abandoned();
+    let count: usize = sources.iter().map(Source::blobs).sum();
+    let count = u32::try_from(count).expect("a package has fewer tensors than that");
     let mut writer = BlobWriter::new(outlet, count).map_err(failed)?;
     for source in sources {
-        let mut sink = writer.begin(DType::F16, source.elements()).map_err(failed)?;
-        stream::convert(source, |bytes| sink.write(bytes).map_err(failed))?;
-        sink.finish().map_err(failed)?;
+        match source {
+            Source::Plain(rectangle) => {
+                let mut sink = writer.begin(DType::F16, rectangle.elements()).map_err(failed)?;
+                stream::convert(rectangle, |bytes| sink.write(bytes).map_err(failed))?;
+                sink.finish().map_err(failed)?;
+            }
+            Source::Palettized(matrix) => {
+                let parts = palettize(matrix, abandoned).ok_or(ConvertError::Cancelled)?;
+                for (part, columns) in parts.iter().zip(&matrix.parts) {
+                    let elements = matrix.rows.len() * columns.len();
+                    writer.put(matrix.format.indices, elements, &part.indices).map_err(failed)?;
+                    let tables = bytemuck::cast_slice(&part.tables);
+                    writer.put(DType::F16, part.tables.len(), tables).map_err(failed)?;
+                }
+            }
+        }
     }
     writer.finish().map_err(failed)?;
     Ok(())

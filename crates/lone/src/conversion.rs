@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use lone_bundle::Bundle;
-use lone_convert::{ConvertError, ConvertOptions, Phase};
+use lone_convert::{ConvertError, ConvertOptions, Phase, WeightPrecision};
 use lone_lfm::Checkpoint;
 
 use crate::args::{ConversionArgs, Precision};
@@ -31,10 +31,6 @@ pub(crate) struct Converted {
 /// If they contradict each other, whatever the model.
 pub(crate) fn options(args: &ConversionArgs) -> Result<ConvertOptions, ConvertError> {
     let default = ConvertOptions::default();
-    // There is one precision so far; the match makes the next one a compile error here.
-    match args.precision {
-        None | Some(Precision::Fp16) => {}
-    }
     let ctx = args.ctx.unwrap_or(default.ctx);
     let options = ConvertOptions {
         ctx,
@@ -46,11 +42,22 @@ pub(crate) fn options(args: &ConversionArgs) -> Result<ConvertOptions, ConvertEr
         decode_only: args.decode_only,
         prefill_only: args.prefill_only,
         ring: !args.no_ring,
+        precision: args.precision.map_or(default.precision, weight_precision),
+        group: args.group,
         precision_rules: !args.no_precision_rules,
         ..default
     };
     options.check_flags()?;
     Ok(options)
+}
+
+fn weight_precision(precision: Precision) -> WeightPrecision {
+    match precision {
+        Precision::Fp16 => WeightPrecision::Fp16,
+        Precision::Lut8 => WeightPrecision::Lut8,
+        Precision::Lut6 => WeightPrecision::Lut6,
+        Precision::Lut4 => WeightPrecision::Lut4,
+    }
 }
 
 /// Converts the checkpoint at `source` to a bundle at `out`, which comes to be whole or not at all.

@@ -20,7 +20,7 @@ impl Trial {
     pub(crate) fn weight(&mut self, name: &str, shape: [usize; 4], values: &[f32]) -> Weight {
         let blob = self.layout.place(DType::F16, values.len()).unwrap();
         self.values.push(halves(values));
-        Weight::new(name.into(), TensorType::f16(shape), blob)
+        Weight::plain(name.into(), TensorType::f16(shape), blob)
     }
 
     /// What `build` makes of `inputs`, each a shape and its values.

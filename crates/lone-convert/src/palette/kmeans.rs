@@ -3,51 +3,98 @@
 //! Weights are fp16, so a tensor is a histogram of at most 65 536 values. In one dimension the clusters of an
 //! optimal k-means are runs of the sorted values, and the best split of the first `j` values into `m` runs is
 //! `best[m][j] = min over i of best[m-1][i] + cost(i, j)`. The cost satisfies the quadrangle inequality, so the
-//! best `i` never moves left as `j` grows, and divide and conquer finds a row in O(n log n). No random starts,
-//! no iterations: the same histogram always gives the same palette.
+//! best `i` never moves left as `j` or `m` grows, and divide and conquer finds a row in O(n log n). No random
+//! starts, no iterations: the same histogram always gives the same palette.
 
 use half::f16;
 
-use super::Histogram;
+use super::histogram::Histogram;
 
-/// Sorted table entries, at most as many as were asked for: fewer when the histogram has fewer values.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Palette {
-    /// Cluster means rounded to fp16, ascending.
-    pub entries: Vec<f16>,
-    /// Weighted sum of squared errors with the unrounded means.
-    pub cost: f64,
+/// Finds palettes, one after the other, in the same memory.
+#[derive(Debug, Default)]
+pub(crate) struct Solver {
+    sums: Sums,
+    /// `best[m-1][j]` and `best[m][j]`.
+    previous: Vec<f64>,
+    best: Vec<f64>,
+    /// For each run but the first, n + 1 starts: where it begins if it ends at `j`.
+    starts: Vec<u32>,
 }
 
-/// The optimal palette of at most `size` entries.
-///
-/// # Panics
-/// If `size` is 0 or the histogram is empty.
-pub fn optimal_palette(histogram: &Histogram, size: usize) -> Palette {
-    assert!(size > 0 && !histogram.values.is_empty(), "a palette needs entries and values");
-    let sums = Sums::of(histogram);
-    let runs = optimal_runs(&sums, size.min(histogram.values.len()));
-    let means = runs.windows(2).map(|run| f16::from_f64(sums.mean(run[0], run[1])));
-    let cost = runs.windows(2).map(|run| sums.cost(run[0], run[1])).sum();
-    Palette { entries: means.collect(), cost }
+/// The entries of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Palette {
+    /// Cluster means rounded to fp16, ascending: as many as were asked for, or as there are values.
+    pub(crate) entries: Vec<f16>,
+    /// Weighted sum of squared errors with the unrounded means.
+    pub(crate) cost: f64,
+}
+
+impl Solver {
+    /// The optimal palette of at most `size` entries.
+    ///
+    /// # Panics
+    /// If `size` is 0 or the histogram is empty.
+    pub(crate) fn palette(&mut self, histogram: &Histogram, size: usize) -> Palette {
+        assert!(size > 0 && !histogram.values.is_empty(), "a palette needs entries and values");
+        self.sums.take(histogram);
+        let runs = self.optimal_runs(size.min(histogram.values.len()));
+        let means = runs.windows(2).map(|run| f16::from_f64(self.sums.mean(run[0], run[1])));
+        let cost = runs.windows(2).map(|run| self.sums.cost(run[0], run[1])).sum();
+        Palette { entries: means.collect(), cost }
+    }
+
+    /// Boundaries of the optimal `size` runs: `size + 1` ascending indices from 0 to n.
+    fn optimal_runs(&mut self, size: usize) -> Vec<usize> {
+        let n = self.sums.len();
+        self.previous.clear();
+        self.previous.extend((0..=n).map(|j| if j == 0 { 0.0 } else { self.sums.cost(0, j) }));
+        self.starts.clear();
+        self.starts.resize(size * (n + 1), 0);
+        for run in 1..size {
+            self.best.clear();
+            self.best.resize(n + 1, f64::INFINITY);
+            let (known, start) = self.starts.split_at_mut(run * (n + 1));
+            let mut row = Row {
+                sums: &self.sums,
+                previous: &self.previous,
+                least: &known[(run - 1) * (n + 1)..],
+                best: &mut self.best,
+                start: &mut start[..n + 1],
+            };
+            // Run number `run` ends at j and starts at i >= run: each earlier run holds a value at least. Of the
+            // last run only the end at n is wanted.
+            let first_end = if run + 1 == size { n } else { run + 1 };
+            row.solve(first_end, n, run, n - 1);
+            std::mem::swap(&mut self.previous, &mut self.best);
+        }
+        let mut boundaries = vec![n];
+        let mut end = n;
+        for start in self.starts.chunks_exact(n + 1).rev() {
+            end = start[end] as usize;
+            boundaries.push(end);
+        }
+        boundaries.reverse();
+        boundaries
+    }
 }
 
 /// Prefix sums of weight, weight * value and weight * value².
+#[derive(Debug, Default)]
 struct Sums {
     rows: Vec<[f64; 3]>,
 }
 
 impl Sums {
-    fn of(histogram: &Histogram) -> Self {
-        let mut rows = Vec::with_capacity(histogram.values.len() + 1);
+    fn take(&mut self, histogram: &Histogram) {
         let mut row = [0.0; 3];
-        rows.push(row);
+        self.rows.clear();
+        self.rows.push(row);
         for (&value, &weight) in histogram.values.iter().zip(&histogram.weights) {
             let value = f64::from(value);
             row = [row[0] + weight, row[1] + weight * value, row[2] + weight * value * value];
-            rows.push(row);
+            self.rows.push(row);
         }
-        Sums { rows }
     }
 
     fn len(&self) -> usize {
@@ -67,35 +114,14 @@ impl Sums {
     }
 }
 
-/// Boundaries of the optimal `size` runs: `size + 1` ascending indices from 0 to n.
-fn optimal_runs(sums: &Sums, size: usize) -> Vec<usize> {
-    let n = sums.len();
-    let mut best: Vec<f64> = (0..=n).map(|j| if j == 0 { 0.0 } else { sums.cost(0, j) }).collect();
-    let mut starts: Vec<Vec<u32>> = Vec::with_capacity(size.saturating_sub(1));
-    for run in 1..size {
-        let mut row = Row { sums, previous: &best, best: vec![f64::INFINITY; n + 1], start: vec![0; n + 1] };
-        // Run number `run` ends at j and starts at i >= run: each earlier run holds a value at least.
-        row.solve(run + 1, n, run, n - 1);
-        starts.push(row.start);
-        best = row.best;
-    }
-    let mut boundaries = vec![n];
-    let mut end = n;
-    for row in starts.iter().rev() {
-        end = row[end] as usize;
-        boundaries.push(end);
-    }
-    boundaries.push(0);
-    boundaries.reverse();
-    boundaries
-}
-
 /// One row of the dynamic program.
 struct Row<'a> {
     sums: &'a Sums,
     previous: &'a [f64],
-    best: Vec<f64>,
-    start: Vec<u32>,
+    /// Starts of the run before, which ends at j: this one starts no further left.
+    least: &'a [u32],
+    best: &'a mut [f64],
+    start: &'a mut [u32],
 }
 
 impl Row<'_> {
@@ -105,14 +131,17 @@ impl Row<'_> {
             return;
         }
         let j = low + (high - low) / 2;
-        let mut at = from;
-        for i in from..=to.min(j - 1) {
+        // Rounded sums may disagree about equals, so the bounds are kept from crossing.
+        let last = to.min(j - 1);
+        let first = from.max(self.least[j] as usize).min(last);
+        let (mut best, mut at) = (f64::INFINITY, first);
+        for i in first..=last {
             let cost = self.previous[i] + self.sums.cost(i, j);
-            if cost < self.best[j] {
-                self.best[j] = cost;
-                at = i;
+            if cost < best {
+                (best, at) = (cost, i);
             }
         }
+        self.best[j] = best;
         self.start[j] = at as u32;
         self.solve(low, j - 1, from, at);
         self.solve(j + 1, high, at, to);
@@ -125,8 +154,8 @@ mod tests {
 
     use super::*;
 
-    fn histogram(pairs: &[(f32, f64)]) -> Histogram {
-        Histogram::new(pairs.iter().map(|&(value, weight)| (f16::from_f32(value), weight)))
+    fn optimal_palette(histogram: &Histogram, size: usize) -> Palette {
+        Solver::default().palette(histogram, size)
     }
 
     /// Tries every way to cut the sorted values into `size` runs.
@@ -142,15 +171,62 @@ mod tests {
 
     #[test]
     fn as_many_entries_as_values_lose_nothing() {
-        let palette = optimal_palette(&histogram(&[(1.0, 1.0), (-2.0, 3.0), (0.5, 1.0)]), 16);
+        let palette = optimal_palette(&Histogram::of([(1.0, 1.0), (-2.0, 3.0), (0.5, 1.0)]), 16);
         assert_eq!(palette.entries, [-2.0, 0.5, 1.0].map(f16::from_f32));
         assert_eq!(palette.cost, 0.0);
     }
 
     #[test]
     fn a_heavy_value_pulls_its_entry() {
-        let palette = optimal_palette(&histogram(&[(0.0, 1.0), (1.0, 3.0), (100.0, 1.0)]), 2);
+        let palette = optimal_palette(&Histogram::of([(0.0, 1.0), (1.0, 3.0), (100.0, 1.0)]), 2);
         assert_eq!(palette.entries, [0.75, 100.0].map(f16::from_f32));
+    }
+
+    /// Where Lloyd's iterations end that start from entries at equal shares of the values.
+    fn lloyd(histogram: &Histogram, size: usize) -> f64 {
+        let (values, weights) = (&histogram.values, &histogram.weights);
+        let mut entries: Vec<f64> =
+            (0..size).map(|i| f64::from(values[(2 * i + 1) * values.len() / (2 * size)])).collect();
+        let mut cost = f64::INFINITY;
+        loop {
+            let mut sums = vec![[0.0; 2]; size];
+            let mut new_cost = 0.0;
+            for (&value, &weight) in values.iter().zip(weights) {
+                let distance = |entry: &f64| (entry - f64::from(value)).abs();
+                let nearest =
+                    (0..size).min_by(|&a, &b| distance(&entries[a]).total_cmp(&distance(&entries[b])));
+                let nearest = nearest.unwrap();
+                new_cost += weight * distance(&entries[nearest]).powi(2);
+                sums[nearest][0] += weight;
+                sums[nearest][1] += weight * f64::from(value);
+            }
+            if new_cost >= cost {
+                return cost;
+            }
+            cost = new_cost;
+            for (entry, [weight, sum]) in entries.iter_mut().zip(sums) {
+                *entry = if weight > 0.0 { sum / weight } else { *entry };
+            }
+        }
+    }
+
+    #[test]
+    fn lloyds_iterations_are_never_better_on_the_tensors_of_a_model() {
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/tiny-lfm3");
+        let checkpoint = lone_lfm::Checkpoint::open(dir.as_ref()).unwrap();
+        let mut gains = Vec::new();
+        for layer in 0..checkpoint.config().layers.len() {
+            let tensors = checkpoint.layer(layer);
+            for matrix in [tensors.w1, tensors.w2, tensors.w3] {
+                let histogram = Histogram::of(matrix.to_f32().into_iter().map(|value| (value, 1.0)));
+                for size in [16, 64] {
+                    let (exact, lloyd) = (optimal_palette(&histogram, size).cost, lloyd(&histogram, size));
+                    assert!(exact <= lloyd * (1.0 + 1e-9), "{}: {exact} against {lloyd}", matrix.name());
+                    gains.push(lloyd / exact);
+                }
+            }
+        }
+        assert!(gains.iter().any(|&gain| gain > 1.01), "Lloyd's iterations get stuck somewhere: {gains:?}");
     }
 
     proptest! {
@@ -159,8 +235,9 @@ mod tests {
             pairs in prop::collection::vec((-8.0f32..8.0, 0.01f64..10.0), 1..12),
             size in 1usize..6,
         ) {
-            let histogram = histogram(&pairs);
-            let sums = Sums::of(&histogram);
+            let histogram = Histogram::of(pairs);
+            let mut sums = Sums::default();
+            sums.take(&histogram);
             let exact = optimal_palette(&histogram, size).cost;
             let brute = brute_force(&sums, 0, size.min(sums.len()));
             prop_assert!((exact - brute).abs() <= 1e-9 * (1.0 + brute), "{exact} {brute}");

@@ -1,7 +1,6 @@
 //! What coremltools says of converted packages, and that it reads the checkpoint's weights in them.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use half::f16;
@@ -10,6 +9,7 @@ use lone_convert::ConvertOptions;
 use lone_lfm::{Checkpoint, Tensor};
 use lone_testing::python::{Weight, check_packages};
 
+use crate::source::Source;
 use crate::support::{
     Converted, MODELS, all_functions, convert_checkpoint, model_dir, wide_models, write_fake,
 };
@@ -27,7 +27,7 @@ fn coremltools_takes_every_function_and_reads_the_weights_of_the_checkpoint() {
     // One Python for all: starting it takes longer than checking.
     let links = tempfile::tempdir().unwrap();
     let packages: Vec<PathBuf> =
-        cases.iter().zip(0..).flat_map(|(case, i)| case.link(links.path(), i)).collect();
+        cases.iter().zip(0..).flat_map(|(case, i)| case.bundle.link(links.path(), i)).collect();
     let mut read = check_packages(&packages).into_iter();
     for case in &cases {
         case.check(&read.by_ref().take(case.bundle.content.graphs.len()).collect::<Vec<_>>());
@@ -48,23 +48,13 @@ impl Case {
         Case { checkpoint, options, bundle }
     }
 
-    /// Links to the packages, with names that no other case has.
-    fn link(&self, dir: &Path, number: usize) -> Vec<PathBuf> {
-        let link = |graph: &Graph| {
-            let link = dir.join(format!("{number}_{}", graph.package));
-            std::os::unix::fs::symlink(self.bundle.path(&graph.package), &link).unwrap();
-            link
-        };
-        self.bundle.content.graphs.iter().map(link).collect()
-    }
-
     /// Every weight that coremltools read must be the checkpoint's, and none may be missing.
     fn check(&self, read: &[Vec<Weight>]) {
-        let source = Source { tensors: tensors(&self.checkpoint), rules: self.options.precision_rules };
+        let source = Source::new(&self.checkpoint, self.options.precision_rules);
         let (mut in_chunks, mut in_heads) = (BTreeMap::new(), BTreeMap::new());
         for (graph, read) in self.bundle.content.graphs.iter().zip(read) {
             for function in &graph.functions {
-                let elements = source.check_function(graph, &function.name, read);
+                let elements = check_function(&source, graph, &function.name, read);
                 let is_head = matches!(graph.kind, GraphKind::Head { .. });
                 let total = if is_head { &mut in_heads } else { &mut in_chunks };
                 *total.entry(function.name.clone()).or_insert(0) += elements;
@@ -78,66 +68,29 @@ impl Case {
     }
 }
 
-/// All tensors of a checkpoint, by what they are called in a program.
-fn tensors(checkpoint: &Checkpoint) -> BTreeMap<String, Tensor<'_>> {
-    let mut all = vec![checkpoint.embed(), checkpoint.head(), checkpoint.final_norm()];
-    for layer in 0..checkpoint.config().layers.len() {
-        checkpoint.layer(layer).map(|&tensor| all.push(tensor));
+/// Compares the weights of one function, and gives the number of their elements.
+fn check_function(source: &Source<'_>, graph: &Graph, function: &str, read: &[Weight]) -> usize {
+    let mut columns_seen = BTreeMap::new();
+    let mut elements = 0;
+    let weights = read.iter().filter(|weight| weight.function == function && weight.shape.len() == 4);
+    for weight in weights {
+        let (name, tensor) = source.tensor_of(&weight.value);
+        let count = weight.shape.iter().product::<usize>();
+        let rows = match graph.kind {
+            GraphKind::Head { vocabulary } => vocabulary.start..vocabulary.end(),
+            GraphKind::Chunk { .. } => 0..tensor.rows(),
+        };
+        let seen = columns_seen.entry(name).or_insert(0);
+        let columns = *seen..*seen + count / rows.len();
+        *seen = columns.end;
+        let expected = source.rounded(tensor, rows, columns);
+        assert!(
+            weight.bytes == bytemuck::cast_slice::<f16, u8>(&expected),
+            "{}: {function}: {} differs",
+            graph.package,
+            weight.value
+        );
+        elements += count;
     }
-    let name = |tensor: &Tensor<'_>| {
-        tensor.name().trim_start_matches("model.").trim_end_matches(".weight").replace('.', "_")
-    };
-    all.into_iter().map(|tensor| (name(&tensor), tensor)).collect()
-}
-
-struct Source<'c> {
-    tensors: BTreeMap<String, Tensor<'c>>,
-    rules: bool,
-}
-
-impl Source<'_> {
-    /// Compares the weights of one function, and gives the number of their elements.
-    fn check_function(&self, graph: &Graph, function: &str, read: &[Weight]) -> usize {
-        let mut columns_seen = BTreeMap::new();
-        let mut elements = 0;
-        let weights = read.iter().filter(|weight| weight.function == function && weight.shape.len() == 4);
-        for weight in weights {
-            let (name, tensor) = self.tensor_of(&weight.value);
-            let count = weight.shape.iter().product::<usize>();
-            let rows = match graph.kind {
-                GraphKind::Head { vocabulary } => vocabulary.start..vocabulary.end(),
-                GraphKind::Chunk { .. } => 0..tensor.rows(),
-            };
-            let seen = columns_seen.entry(name).or_insert(0);
-            let columns = *seen..*seen + count / rows.len();
-            *seen = columns.end;
-            let expected = self.rounded(tensor, rows, columns);
-            assert!(weight.bytes == expected, "{}: {function}: {} differs", graph.package, weight.value);
-            elements += count;
-        }
-        elements
-    }
-
-    /// The tensor that a value is, or is a part or a tap of.
-    fn tensor_of(&self, value: &str) -> (&str, &Tensor<'_>) {
-        let whole = |suffix: &str| value.rsplit_once(suffix).map_or(value, |(whole, _)| whole);
-        let names = [value, whole("_part"), whole("_tap")];
-        let found = names.iter().find_map(|name| self.tensors.get_key_value(*name));
-        let (name, tensor) = found.unwrap_or_else(|| panic!("`{value}` is no tensor of the checkpoint"));
-        (name, tensor)
-    }
-
-    /// A part of a tensor in fp16, times 16 where it is a matrix wider than 1024.
-    fn rounded(&self, tensor: &Tensor<'_>, rows: Range<usize>, columns: Range<usize>) -> Vec<u8> {
-        let is_wide = tensor.shape().len() == 2 && tensor.row_len() > 1024;
-        let scale = if self.rules && is_wide { 16.0 } else { 1.0 };
-        let mut row_values = vec![0.0; tensor.row_len()];
-        let mut bytes = Vec::new();
-        for row in rows {
-            tensor.read_rows_f32(row..row + 1, &mut row_values);
-            let part = &row_values[columns.clone()];
-            bytes.extend(part.iter().flat_map(|value| f16::from_f32(value * scale).to_le_bytes()));
-        }
-        bytes
-    }
+    elements
 }

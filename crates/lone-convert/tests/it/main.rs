@@ -4,6 +4,8 @@
 
 mod conformance;
 mod golden;
+mod palettes;
 mod refusals;
+mod source;
 mod structure;
 mod support;

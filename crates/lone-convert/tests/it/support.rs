@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lone_bundle::Bundle;
+use lone_bundle::{Bundle, Graph};
 use lone_convert::{Conversion, ConvertError, ConvertOptions, Note, convert};
 use lone_lfm::Checkpoint;
 use tempfile::TempDir;
@@ -33,6 +33,16 @@ impl Converted {
 
     pub(crate) fn path(&self, inside: &str) -> PathBuf {
         self.dir().join(inside)
+    }
+
+    /// Links to the packages, with names that no bundle of another number has.
+    pub(crate) fn link(&self, dir: &Path, number: usize) -> Vec<PathBuf> {
+        let link = |graph: &Graph| {
+            let link = dir.join(format!("{number}_{}", graph.package));
+            std::os::unix::fs::symlink(self.path(&graph.package), &link).unwrap();
+            link
+        };
+        self.content.graphs.iter().map(link).collect()
     }
 }
 

@@ -50,6 +50,10 @@ pub(crate) struct ConversionArgs {
     #[arg(long, value_enum, value_name = "PRECISION", help_heading = WEIGHTS)]
     pub(crate) precision: Option<Precision>,
 
+    /// Rows of a matrix that share a table of weights, or 0 for all [default: 16; 0 for lut8]
+    #[arg(long, value_name = "ROWS", help_heading = WEIGHTS)]
+    pub(crate) group: Option<usize>,
+
     /// Build the graphs without the rules that keep the Neural Engine's arithmetic exact, to measure their worth
     #[arg(long, help_heading = WEIGHTS)]
     pub(crate) no_precision_rules: bool,
@@ -60,4 +64,10 @@ pub(crate) struct ConversionArgs {
 pub(crate) enum Precision {
     /// 16-bit floating point
     Fp16,
+    /// 8-bit indices into tables of 256 weights
+    Lut8,
+    /// 6-bit indices into tables of 64 weights
+    Lut6,
+    /// 4-bit indices into tables of 16 weights
+    Lut4,
 }
