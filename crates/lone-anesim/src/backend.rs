@@ -8,7 +8,7 @@ use lone_mil::{Backend, BackendError, DType, Function, Interpreter, LoadOptions,
 
 use crate::{Ane, Faults};
 
-/// Interprets ML Programs as the Neural Engine computes. Slow, and the same everywhere.
+/// Interprets ML Programs as the Neural Engine computes: slowly, and with the same bits at every run.
 #[derive(Debug, Clone)]
 pub struct AneSim {
     interpreter: Interpreter<Ane>,

@@ -6,6 +6,7 @@ mod conformance;
 mod golden;
 mod palettes;
 mod refusals;
+mod simulated;
 mod source;
 mod structure;
 mod support;
