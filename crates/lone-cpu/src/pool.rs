@@ -214,7 +214,11 @@ impl Shared {
         }));
         if let Err(payload) = outcome {
             self.next_task.store(job.tasks, Ordering::Relaxed);
-            self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(payload);
+            match &mut *self.panic.lock().unwrap_or_else(PoisonError::into_inner) {
+                first @ None => *first = Some(payload),
+                // Its destructor could panic too, and nothing may unwind before the gate is closed.
+                Some(_) => std::mem::forget(payload),
+            }
         }
     }
 
