@@ -392,6 +392,31 @@ mod tests {
         }
     }
 
+    /// A payload that cannot be dropped quietly.
+    struct Grudge;
+
+    impl Drop for Grudge {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[test]
+    fn payloads_that_panic_when_dropped_leave_the_pool_alive() {
+        let pool = pool(2);
+        let both = std::sync::Barrier::new(2);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            pool.run(2, |_| {
+                both.wait();
+                std::panic::panic_any(Grudge);
+            });
+        }));
+        std::mem::forget(outcome.unwrap_err());
+        let count = AtomicUsize::new(0);
+        pool.run(20, |_| tally(&count));
+        assert_eq!(count.into_inner(), 20);
+    }
+
     #[test]
     fn dropping_a_pool_ends_its_threads() {
         for _ in 0..50 {
