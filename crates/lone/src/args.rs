@@ -3,13 +3,17 @@
 mod conversion;
 mod convert;
 mod engine;
+mod eval;
 mod inspect;
 mod number;
+mod prompt;
 mod run;
 mod sampling;
 mod shells;
+mod source;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use clap::{Parser, Subcommand};
 
@@ -18,11 +22,15 @@ use crate::environment::VARIABLES;
 pub(crate) use conversion::{ConversionArgs, Precision};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use engine::{AnePreset, BackendChoice, EngineArgs};
+pub(crate) use eval::EvalArgs;
 pub(crate) use inspect::InspectArgs;
 pub(crate) use number::MOST_CONTEXT;
+pub(crate) use prompt::PromptArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use shells::CompletionsArgs;
+pub(crate) use source::SourceArgs;
+pub(crate) use verify::{FunctionChoice, ReferenceChoice, VerifyArgs};
 
 /// Heading of the flags every command has.
 const GLOBAL: &str = "Everywhere";
@@ -62,6 +70,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Convert(ConvertArgs),
     Run(Box<RunArgs>),
+    Verify(Box<VerifyArgs>),
+    Eval(Box<EvalArgs>),
     Inspect(InspectArgs),
     Completions(CompletionsArgs),
 }

@@ -2,8 +2,10 @@
 
 mod completions;
 mod convert;
+mod eval;
 mod inspect;
 mod run;
+mod verify;
 
 use std::path::PathBuf;
 
@@ -48,6 +50,8 @@ pub(crate) fn dispatch(command: Command, context: &Context) -> Result<(), Failur
     match command {
         Command::Convert(args) => convert::execute(&args, context),
         Command::Run(args) => run::execute(&args, context),
+        Command::Verify(args) => verify::execute(&args, context),
+        Command::Eval(args) => eval::execute(&args, context),
         Command::Inspect(args) => inspect::execute(&args, context),
         Command::Completions(args) => completions::execute(&args, context),
     }

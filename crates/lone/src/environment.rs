@@ -17,6 +17,10 @@ pub(crate) struct Variable {
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "LONE_CACHE", purpose: "Directory for converted and unpacked models" },
     Variable {
+        name: "LONE_PYTHON",
+        purpose: "Python with transformers, for `verify --reference hf`; default python3",
+    },
+    Variable {
         name: "XDG_CACHE_HOME",
         purpose: "Where `lone/` is put when LONE_CACHE is not set (not on macOS)",
     },

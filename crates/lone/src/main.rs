@@ -4,6 +4,7 @@
 
 mod args;
 mod backend;
+mod bundle;
 mod commands;
 mod conversion;
 mod converted;

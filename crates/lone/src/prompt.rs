@@ -8,7 +8,7 @@ use lone_engine::raw_prompt;
 use lone_lfm::{ChatTemplate, Conversation, Tokenizer};
 use serde_json::json;
 
-use crate::args::RunArgs;
+use crate::args::PromptArgs;
 use crate::failure::{Failure, UserError};
 use crate::ui::Ui;
 
@@ -33,7 +33,7 @@ impl Prompt {
     ///
     /// # Errors
     /// If it cannot be read, is not UTF-8, or is empty.
-    pub(crate) fn read(args: &RunArgs, ui: &Ui) -> Result<Self, Failure> {
+    pub(crate) fn read(args: &PromptArgs, ui: &Ui) -> Result<Self, Failure> {
         if let Some(ids) = &args.prompt_ids {
             return Ok(Prompt::Tokens(ids.clone()));
         }

@@ -18,6 +18,7 @@ use crate::environment::Environment;
 use crate::failure::{Failure, UserError};
 use paint::{Paint, Style};
 pub(crate) use progress::Progress;
+use progress::Unit;
 
 /// How to speak to whoever started lone.
 pub(crate) struct Ui {
@@ -99,7 +100,12 @@ impl Ui {
 
     /// Shows that `total` bytes will be worked through; the returned handle counts them.
     pub(crate) fn progress(&self, what: impl Into<String>, total: u64) -> Progress<'_> {
-        Progress::new(self, what.into(), total)
+        Progress::new(self, what.into(), Unit::Bytes, total)
+    }
+
+    /// Shows that `total` things, called `plural`, will be worked through; the returned handle counts them.
+    pub(crate) fn count(&self, what: impl Into<String>, plural: &'static str, total: usize) -> Progress<'_> {
+        Progress::new(self, what.into(), Unit::Things(plural), total as u64)
     }
 
     /// Reports how the command ended and turns it into the exit code.

@@ -1,6 +1,7 @@
 //! Numbers with bounds, checked as they are parsed so that a usage error names the flag.
 
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 /// Longest context; positions are exact in f32 far beyond it.
 pub(crate) const MOST_CONTEXT: usize = 1 << 20;
@@ -76,16 +77,30 @@ pub(super) fn positive_probability(text: &str) -> Result<f32, String> {
     within(text, "above 0 and at most 1", |number| number > 0.0 && number <= 1.0)
 }
 
+/// A cosine.
+pub(super) fn cosine(text: &str) -> Result<f64, String> {
+    within(text, "between -1 and 1", |number| (-1.0..=1.0).contains(&number))
+}
+
+/// A share that leaves something.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    within(text, "above 0 and at most 1", |number| number > 0.0 && number <= 1.0)
+}
+
 /// Any number but the infinite ones.
 pub(super) fn finite(text: &str) -> Result<f32, String> {
     within(text, "finite", |_| true)
 }
 
-fn within(text: &str, bounds: &str, allowed: impl Fn(f32) -> bool) -> Result<f32, String> {
-    let number: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
+fn within<T: FromStr + Into<f64> + Copy>(
+    text: &str,
+    bounds: &str,
+    allowed: impl Fn(T) -> bool,
+) -> Result<T, String> {
+    let number: T = text.parse().map_err(|_| "not a number".to_owned())?;
     match number {
         number if !allowed(number) => Err(format!("must be {bounds}")),
-        number if !number.is_finite() => Err("must be finite".to_owned()),
+        number if !number.into().is_finite() => Err("must be finite".to_owned()),
         number => Ok(number),
     }
 }
@@ -102,6 +117,8 @@ mod tests {
         assert_eq!(positive("0"), Err("must be above 0".into()));
         assert_eq!(probability("1.5"), Err("must be between 0 and 1".into()));
         assert_eq!(positive_probability("0"), Err("must be above 0 and at most 1".into()));
+        assert_eq!(cosine("0.999"), Ok(0.999));
+        assert_eq!(cosine("NaN"), Err("must be between -1 and 1".into()));
         assert_eq!(finite("inf"), Err("must be finite".into()));
         assert_eq!(finite("NaN"), Err("must be finite".into()));
         assert_eq!(finite("warm"), Err("not a number".into()));

@@ -1,11 +1,9 @@
 //! `lone run`.
 
-use std::path::PathBuf;
-
+use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{ArgGroup, Args};
 
-use super::{ConversionArgs, EngineArgs, MODEL_HELP, MODEL_LONG_HELP, SamplingArgs, number};
+use super::{ConversionArgs, EngineArgs, PromptArgs, SamplingArgs, SourceArgs, number};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,8 +12,6 @@ Examples:
   git diff | lone run --model LiquidAI/LFM2-1.2B --chat --system \"Summarise this change.\"
   lone run --bundle b --prompt-ids 1,5,7 --max-new-tokens 8 --json";
 
-const MODEL: &str = "Model";
-const PROMPT: &str = "Prompt";
 const ANSWER: &str = "Answer";
 
 /// Answer one prompt
@@ -24,37 +20,12 @@ const ANSWER: &str = "Answer";
 /// from stdin.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-#[command(group(ArgGroup::new("source").required(true).args(["bundle", "model"])))]
 pub(crate) struct RunArgs {
-    /// A bundle that `lone convert` made
-    #[arg(long, value_name = "DIR", conflicts_with = "ConversionArgs", help_heading = MODEL)]
-    pub(crate) bundle: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
 
-    #[arg(long, value_name = "MODEL", help = MODEL_HELP, help_heading = MODEL)]
-    #[arg(long_help = format!("{MODEL_LONG_HELP}. It is converted on first use, into the cache"))]
-    pub(crate) model: Option<String>,
-
-    /// The prompt
-    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true, help_heading = PROMPT)]
-    #[arg(conflicts_with_all = ["prompt_file", "prompt_ids"])]
-    pub(crate) prompt: Option<String>,
-
-    /// Read the prompt from a file; a line break at its end does not count
-    #[arg(long, value_name = "FILE", conflicts_with = "prompt_ids", help_heading = PROMPT)]
-    pub(crate) prompt_file: Option<PathBuf>,
-
-    /// The prompt as token ids, for models without a tokenizer: nothing is added to them
-    #[arg(long, value_name = "ID,ID,…", value_delimiter = ',', conflicts_with = "chat", help_heading = PROMPT)]
-    #[arg(value_parser = number::token_id, allow_negative_numbers = true)]
-    pub(crate) prompt_ids: Option<Vec<u32>>,
-
-    /// Ask as a user in a conversation, by the model's chat template, instead of continuing the text
-    #[arg(long, help_heading = PROMPT)]
-    pub(crate) chat: bool,
-
-    /// What the model is told before the conversation
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "chat", conflicts_with = "prompt_ids", help_heading = PROMPT)]
-    pub(crate) system: Option<String>,
+    #[command(flatten)]
+    pub(crate) prompt: PromptArgs,
 
     /// Longest answer
     #[arg(long, value_name = "TOKENS", default_value_t = 256, value_parser = number::at_least_one, allow_negative_numbers = true)]

@@ -3,21 +3,17 @@
 mod answer;
 mod report;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
 use lone_bundle::Bundle;
-use lone_convert::ConvertOptions;
 use lone_engine::{FinishReason, Generation, LoadOptions, Request, RequestError, Runtime, SessionOptions};
-use lone_lfm::{Tokenizer, TokenizerError};
 
 use super::Context;
 use crate::args::RunArgs;
+use crate::bundle::BundleSource;
 use crate::failure::Failure;
 use crate::prompt::Prompt;
-use crate::source::ModelSource;
-use crate::{backend, conversion, converted, sampling};
+use crate::{backend, bundle, sampling};
 use answer::Answer;
 use report::{Report, Setting};
 
@@ -28,14 +24,15 @@ use report::{Report, Setting};
 /// the answer has been shown.
 pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> {
     // What can be refused at once comes first, then what the user has to type, then what takes long.
-    let source = Source::resolve(args)?;
+    let source = BundleSource::resolve(&args.source, &args.conversion)?;
     let backend = backend::choose(&args.engine)?;
-    let prompt = Prompt::read(args, &context.ui)?;
+    let prompt = Prompt::read(&args.prompt, &context.ui)?;
     context.watch_for_interrupts();
-    let dir = source.bundle_dir(&prompt, context)?;
+    let dir = source
+        .directory(context, |checkpoint| Ok(prompt.check_readable(&checkpoint.dir, &checkpoint.name)?))?;
 
     let bundle = Bundle::open(&dir)?;
-    let tokenizer = open_tokenizer(&dir)?;
+    let tokenizer = bundle::tokenizer(&dir)?;
     let tokens = prompt.tokens(tokenizer.as_deref(), &dir, &bundle.model)?;
     check_length(tokens.len(), &bundle)?;
     let request = Request {
@@ -71,45 +68,6 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     match generation.finish_reason() {
         Some(FinishReason::Cancelled) => Err(Failure::Interrupted(String::new())),
         _ => Ok(()),
-    }
-}
-
-/// What runs.
-enum Source {
-    Bundle(PathBuf),
-    Model(ModelSource, ConvertOptions),
-}
-
-impl Source {
-    fn resolve(args: &RunArgs) -> Result<Self, Failure> {
-        if let Some(dir) = &args.bundle {
-            Bundle::open(dir)?;
-            return Ok(Source::Bundle(dir.clone()));
-        }
-        let model = args.model.as_deref().expect("clap requires a bundle or a model");
-        let options = conversion::options(&args.conversion)?;
-        Ok(Source::Model(ModelSource::resolve(model)?, options))
-    }
-
-    /// The bundle that was named, or the converted checkpoint.
-    fn bundle_dir(&self, prompt: &Prompt, context: &Context) -> Result<PathBuf, Failure> {
-        match self {
-            Source::Bundle(dir) => Ok(dir.clone()),
-            Source::Model(model, options) => {
-                let checkpoint = model.checkpoint(context)?;
-                prompt.check_readable(&checkpoint.dir, &checkpoint.name)?;
-                converted::bundle_of(&checkpoint, options, context)
-            }
-        }
-    }
-}
-
-/// The bundle's tokenizer, if it has one.
-fn open_tokenizer(dir: &Path) -> Result<Option<Arc<Tokenizer>>, Failure> {
-    match Tokenizer::open(dir) {
-        Ok(tokenizer) => Ok(Some(Arc::new(tokenizer))),
-        Err(TokenizerError::Missing { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 

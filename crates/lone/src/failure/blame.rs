@@ -7,6 +7,7 @@ use lone_convert::ConvertError;
 use lone_engine::{EngineError, LoadError, RequestError, RunError};
 use lone_lfm::{ChatError, CheckpointError, TokenizerError};
 use lone_mil::package::PackageError;
+use lone_verify::{ExamError, RecordError, TransformersError, VerifyError};
 
 use super::{Failure, UserError};
 use crate::args::MOST_CONTEXT;
@@ -142,6 +143,45 @@ impl From<EngineError> for Failure {
         match error {
             EngineError::Request(error) => error.into(),
             EngineError::Run(error) => error.into(),
+        }
+    }
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Self {
+        Failure::user(chain(&error))
+    }
+}
+
+impl From<TransformersError> for Failure {
+    fn from(error: TransformersError) -> Self {
+        let hint = match &error {
+            TransformersError::Missing { .. } | TransformersError::Start { .. } => {
+                "set LONE_PYTHON to a Python with torch and transformers, or leave --reference out"
+            }
+            _ => return Failure::user(chain(&error)),
+        };
+        UserError::new(chain(&error)).with_hint(hint).into()
+    }
+}
+
+impl From<VerifyError> for Failure {
+    fn from(error: VerifyError) -> Self {
+        match error {
+            VerifyError::Engine(error) => error.into(),
+            VerifyError::Record(error) => error.into(),
+            VerifyError::Cancelled => Failure::Interrupted("nothing was compared".into()),
+        }
+    }
+}
+
+impl From<ExamError> for Failure {
+    fn from(error: ExamError) -> Self {
+        match error {
+            ExamError::Engine(error) => error.into(),
+            ExamError::Tokenizer(error) => error.into(),
+            ExamError::Chat(error) => error.into(),
+            error => Failure::user(chain(&error)),
         }
     }
 }

@@ -6,9 +6,11 @@
 mod bad_input;
 mod checkpoint;
 mod convert;
+mod eval;
 mod fake_hub;
 mod fetch;
 mod inspect;
 mod machine;
 mod run;
 mod usage;
+mod verify;

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::Report;
 use super::package::{OpCounts, PackageReport, PortReport};
-use crate::failure::{Failure, UserError};
+use crate::bundle::{damaged_files, not_as_written};
+use crate::failure::Failure;
 use crate::quantity::{Bytes, counted};
 use crate::ui::Ui;
 
@@ -133,10 +134,7 @@ impl BundleReport {
         if changed.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
-        Err(UserError::new(format_args!("{}: not as written: {}", self.bundle, names.join(", ")))
-            .with_hint("copy the bundle again, or convert the checkpoint again")
-            .into())
+        Err(not_as_written(&self.bundle, changed.iter().map(|file| file.path.as_str())).into())
     }
 }
 
@@ -180,20 +178,19 @@ fn bytes_within(bundle: &Bundle, path: &str) -> u64 {
 
 impl CheckReport {
     fn of(bundle: &Bundle, dir: &Path, ui: &Ui) -> Result<Self, Failure> {
-        let mut progress = ui.progress("checking", bundle.files.iter().map(|file| file.bytes).sum());
-        let changed = bundle.check_files(dir, |bytes| progress.advance(bytes))?;
-        let changed = changed.into_iter().map(|DamagedFile { path, damage }| ChangedFile {
-            path,
-            damage: match damage {
-                FileDamage::Missing => Damage::Missing,
-                FileDamage::Size { expected, found } => {
-                    Damage::Size { expected_bytes: expected, found_bytes: found }
-                }
-                FileDamage::Hash { expected, found } => {
-                    Damage::Hash { expected_blake3: expected, found_blake3: found }
-                }
-            },
-        });
+        let changed =
+            damaged_files(bundle, dir, ui)?.into_iter().map(|DamagedFile { path, damage }| ChangedFile {
+                path,
+                damage: match damage {
+                    FileDamage::Missing => Damage::Missing,
+                    FileDamage::Size { expected, found } => {
+                        Damage::Size { expected_bytes: expected, found_bytes: found }
+                    }
+                    FileDamage::Hash { expected, found } => {
+                        Damage::Hash { expected_blake3: expected, found_blake3: found }
+                    }
+                },
+            });
         Ok(CheckReport { files: bundle.files.len(), changed: changed.collect() })
     }
 
