@@ -61,8 +61,7 @@ fn write(
     progress: &mut dyn Progress,
 ) -> Result<Conversion, ConvertError> {
     let mut files = BundleFiles::new(staging.path());
-    let graphs = files.write_packages(&plan.packages, progress)?;
-    files.write_embeddings(Rectangle::whole(checkpoint.embed()), progress)?;
+    let graphs = files.write_weights(Rectangle::whole(checkpoint.embed()), &plan.packages, progress)?;
     files.copy_companions(checkpoint)?;
     let config = checkpoint.config();
     let bundle = Bundle {

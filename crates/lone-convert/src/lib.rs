@@ -30,6 +30,7 @@ mod staging;
 mod stream;
 mod survey;
 mod weights;
+mod workers;
 mod write;
 
 pub use convert::{Conversion, convert};

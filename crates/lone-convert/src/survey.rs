@@ -5,10 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 
 use lone_lfm::checkpoint::{Checkpoint, F16_MAX, Tensor};
 
+use crate::workers::{self, Report};
 use crate::{ConvertError, Phase, Progress};
+
+/// What is hashed as one, and surveyed by one worker.
+const PIECE_BYTES: usize = 16 << 20;
 
 /// What stays in a core's cache between hashing and looking for the largest.
 const BLOCK_BYTES: usize = 1 << 18;
@@ -17,7 +22,7 @@ const BLOCK_BYTES: usize = 1 << 18;
 #[derive(Debug)]
 pub(crate) struct Survey {
     largest: BTreeMap<String, f32>,
-    /// BLAKE3 of config.json and of every tensor's bytes in the order of [`tensors`].
+    /// BLAKE3 of config.json and of the BLAKE3 of each piece of every tensor, in the order of [`tensors`].
     pub(crate) source_hash: String,
     /// Elements of all tensors.
     pub(crate) parameters: u64,
@@ -34,10 +39,15 @@ impl Survey {
         let config = checkpoint.dir().join("config.json");
         let mut hasher = blake3::Hasher::new();
         hasher.update(&fs::read(&config).map_err(ConvertError::io("read", &config))?);
-        let mut largest = BTreeMap::new();
-        for tensor in &tensors {
-            largest.insert(tensor.name().to_owned(), read_through(tensor, &mut hasher, progress)?);
+        let pieces: Vec<Piece<'_>> = tensors.iter().flat_map(Piece::all_of).collect();
+        let findings = workers::spread(&pieces, workers::processors(), progress, Piece::read_through)?;
+        let mut largest = BTreeMap::<String, f32>::new();
+        for (piece, finding) in pieces.iter().zip(findings) {
+            hasher.update(finding.hash.as_bytes());
+            let largest = largest.entry(piece.tensor.name().to_owned()).or_default();
+            *largest = largest.max(finding.largest);
         }
+        tensors.iter().try_for_each(|tensor| check_range(tensor, largest[tensor.name()]))?;
         Ok(Survey {
             largest,
             source_hash: hasher.finalize().to_hex().to_string(),
@@ -65,31 +75,55 @@ fn tensors(checkpoint: &Checkpoint) -> Vec<Tensor<'_>> {
 }
 
 fn stored_bytes(tensor: &Tensor<'_>) -> usize {
-    tensor.len() * tensor.dtype().bytes()
+    tensor.rows() * row_bytes(tensor)
 }
 
-/// The largest magnitude of a tensor whose elements all fit fp16.
-fn read_through(
-    tensor: &Tensor<'_>,
-    hasher: &mut blake3::Hasher,
-    progress: &mut dyn Progress,
-) -> Result<f32, ConvertError> {
-    let row_bytes = tensor.row_len() * tensor.dtype().bytes();
-    let block = (BLOCK_BYTES / row_bytes).max(1);
-    let mut largest = 0f32;
-    tensor.prefetch(0..tensor.rows());
-    for start in (0..tensor.rows()).step_by(block) {
-        if progress.is_cancelled() {
-            return Err(ConvertError::Cancelled);
-        }
-        let rows = start..tensor.rows().min(start + block);
-        let bytes = tensor.row_bytes(rows.clone());
-        hasher.update(bytes);
-        largest = largest.max(tensor.max_abs(rows));
-        progress.advance(bytes.len() as u64);
+fn row_bytes(tensor: &Tensor<'_>) -> usize {
+    tensor.row_len() * tensor.dtype().bytes()
+}
+
+/// Some rows of a tensor.
+#[derive(Debug)]
+struct Piece<'c> {
+    tensor: Tensor<'c>,
+    rows: Range<usize>,
+}
+
+/// What a piece holds.
+struct Finding {
+    hash: blake3::Hash,
+    /// Magnitude; infinite if any element is infinite or NaN.
+    largest: f32,
+}
+
+impl<'c> Piece<'c> {
+    fn all_of(tensor: &Tensor<'c>) -> impl Iterator<Item = Piece<'c>> + use<'c> {
+        let tensor = *tensor;
+        let step = (PIECE_BYTES / row_bytes(&tensor)).max(1);
+        let piece = move |start| Piece { tensor, rows: start..tensor.rows().min(start + step) };
+        (0..tensor.rows()).step_by(step).map(piece)
     }
+
+    fn read_through(&self, report: &Report<'_>) -> Result<Finding, ConvertError> {
+        let Piece { tensor, rows } = self;
+        let step = (BLOCK_BYTES / row_bytes(tensor)).max(1);
+        let mut hasher = blake3::Hasher::new();
+        let mut largest = 0f32;
+        tensor.prefetch(rows.clone());
+        for start in rows.clone().step_by(step) {
+            let block = start..rows.end.min(start + step);
+            let bytes = tensor.row_bytes(block.clone());
+            hasher.update(bytes);
+            largest = largest.max(tensor.max_abs(block));
+            report.advance(bytes.len() as u64)?;
+        }
+        Ok(Finding { hash: hasher.finalize(), largest })
+    }
+}
+
+fn check_range(tensor: &Tensor<'_>, largest: f32) -> Result<(), ConvertError> {
     if largest <= F16_MAX {
-        return Ok(largest);
+        return Ok(());
     }
     let faults = tensor.range_faults(0..tensor.rows(), 1.0);
     Err(ConvertError::Range {

@@ -44,6 +44,10 @@ pub(crate) enum Source<'c> {
 }
 
 impl Source<'_> {
+    pub(crate) fn is_palettized(&self) -> bool {
+        matches!(self, Source::Palettized(_))
+    }
+
     /// Blobs it becomes.
     pub(crate) fn blobs(&self) -> usize {
         match self {

@@ -12,8 +12,9 @@ use lone_mil::{BlobError, BlobWriter, DType};
 
 use crate::package::PackagePlan;
 use crate::palette::palettize;
-use crate::stream::{self, Outlet};
+use crate::stream::{self, HashedFile};
 use crate::weights::{Rectangle, Source};
+use crate::workers::{self, Report};
 use crate::{ConvertError, Progress};
 
 /// The token embedding table.
@@ -35,56 +36,55 @@ impl<'a> BundleFiles<'a> {
         BundleFiles { dir, hashes: BTreeMap::new() }
     }
 
-    /// Writes chunk_00.mlpackage … and head_00.mlpackage …, and describes them.
-    pub(crate) fn write_packages(
+    /// Writes the embedding table, (V,D) fp16, and chunk_00.mlpackage … head_00.mlpackage …; describes the packages.
+    pub(crate) fn write_weights(
         &mut self,
+        embeddings: Rectangle<'_>,
         packages: &[PackagePlan<'_>],
         progress: &mut dyn Progress,
     ) -> Result<Vec<Graph>, ConvertError> {
-        let (mut chunks, mut heads) = (0, 0);
-        let mut graphs = Vec::new();
-        for plan in packages {
-            let (kind, number) = match plan.kind {
-                GraphKind::Chunk { .. } => ("chunk", &mut chunks),
-                GraphKind::Head { .. } => ("head", &mut heads),
-            };
-            let name = format!("{kind}_{number:02}.mlpackage");
-            *number += 1;
-            self.write_package(&name, plan, progress)?;
-            graphs.push(plan.graph(name));
-        }
-        Ok(graphs)
+        let names = package_names(packages);
+        // The largest first, so that workers end at about the same time.
+        let mut files = vec![WeightFile::Embeddings(embeddings)];
+        files.extend(names.iter().zip(packages).map(|(name, plan)| WeightFile::Package { name, plan }));
+        // Palettes have workers of their own, on one matrix.
+        let palettized = packages.iter().flat_map(|plan| &plan.sources).any(Source::is_palettized);
+        let count = if palettized { 1 } else { workers::processors() };
+        let hashes = workers::spread(&files, count, progress, |file, report| match file {
+            WeightFile::Embeddings(table) => self.write_embeddings(table, report),
+            WeightFile::Package { name, plan } => self.write_package(name, plan, report),
+        })?;
+        self.hashes.extend(hashes);
+        Ok(packages.iter().zip(names).map(|(plan, name)| plan.graph(name)).collect())
     }
 
     fn write_package(
-        &mut self,
+        &self,
         name: &str,
         plan: &PackagePlan<'_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(), ConvertError> {
+        report: &Report<'_>,
+    ) -> Result<(PathBuf, String), ConvertError> {
         let package = PackageWriter::create(self.dir.join(name))?;
         let path = package.weights_path();
-        let make = |outlet: &mut Outlet<'_>| write_blobs(outlet, &path, &plan.sources);
-        let hash = stream::write_file(package.create_weights()?, &path, progress, make)?;
-        self.hashes.insert(path, hash);
+        let mut file = HashedFile::new(package.create_weights()?);
+        write_blobs(&mut file, &path, &plan.sources, report)?;
         let metadata = Metadata { version: env!("CARGO_PKG_VERSION").into(), ..Metadata::default() };
-        Ok(package.finish(&plan.program, &metadata)?)
+        package.finish(&plan.program, &metadata)?;
+        Ok((path, file.hash()))
     }
 
-    /// Writes the embedding table, (V,D) fp16.
-    pub(crate) fn write_embeddings(
-        &mut self,
-        table: Rectangle<'_>,
-        progress: &mut dyn Progress,
-    ) -> Result<(), ConvertError> {
+    fn write_embeddings(
+        &self,
+        table: &Rectangle<'_>,
+        report: &Report<'_>,
+    ) -> Result<(PathBuf, String), ConvertError> {
         let path = self.dir.join(EMBEDDINGS_FILE);
         let file = File::create_new(&path).map_err(ConvertError::io("create", &path))?;
-        let write_to = |outlet: &mut Outlet<'_>| {
-            stream::convert(&table, |bytes| outlet.write_all(bytes).map_err(ConvertError::io("write", &path)))
-        };
-        let hash = stream::write_file(file, &path, progress, write_to)?;
-        self.hashes.insert(path, hash);
-        Ok(())
+        let mut file = HashedFile::new(file);
+        stream::convert(table, report, |bytes| {
+            file.write_all(bytes).map_err(ConvertError::io("write", &path))
+        })?;
+        Ok((path, file.hash()))
     }
 
     /// Copies tokenizer, template and defaults.
@@ -129,27 +129,51 @@ impl<'a> BundleFiles<'a> {
     }
 }
 
+/// A large file of the bundle.
+enum WeightFile<'p, 'c> {
+    Embeddings(Rectangle<'c>),
+    Package { name: &'p str, plan: &'p PackagePlan<'c> },
+}
+
+fn package_names(packages: &[PackagePlan<'_>]) -> Vec<String> {
+    let (mut chunks, mut heads) = (0.., 0..);
+    let name = |plan: &PackagePlan<'_>| {
+        let (kind, numbers) = match plan.kind {
+            GraphKind::Chunk { .. } => ("chunk", &mut chunks),
+            GraphKind::Head { .. } => ("head", &mut heads),
+        };
+        let number: usize = numbers.next().expect("there is always a next number");
+        format!("{kind}_{number:02}.mlpackage")
+    };
+    packages.iter().map(name).collect()
+}
+
 /// Writes a `weight.bin`.
-fn write_blobs(outlet: &mut Outlet<'_>, path: &Path, sources: &[Source<'_>]) -> Result<(), ConvertError> {
+fn write_blobs(
+    file: &mut HashedFile,
+    path: &Path,
+    sources: &[Source<'_>],
+    report: &Report<'_>,
+) -> Result<(), ConvertError> {
     let failed = |source: BlobError| ConvertError::Weights { path: path.into(), source: source.into() };
-    let abandoned = outlet.abandoned();
     let count: usize = sources.iter().map(Source::blobs).sum();
     let count = u32::try_from(count).expect("a package has fewer tensors than that");
-    let mut writer = BlobWriter::new(outlet, count).map_err(failed)?;
+    let mut writer = BlobWriter::new(file, count).map_err(failed)?;
     for source in sources {
         match source {
             Source::Plain(rectangle) => {
                 let mut sink = writer.begin(DType::F16, rectangle.elements()).map_err(failed)?;
-                stream::convert(rectangle, |bytes| sink.write(bytes).map_err(failed))?;
+                stream::convert(rectangle, report, |bytes| sink.write(bytes).map_err(failed))?;
                 sink.finish().map_err(failed)?;
             }
             Source::Palettized(matrix) => {
-                let parts = palettize(matrix, abandoned).ok_or(ConvertError::Cancelled)?;
+                let parts = palettize(matrix, report.abandoned()).ok_or(ConvertError::Cancelled)?;
                 for (part, columns) in parts.iter().zip(&matrix.parts) {
                     let elements = matrix.rows.len() * columns.len();
                     writer.put(matrix.format.indices, elements, &part.indices).map_err(failed)?;
-                    let tables = bytemuck::cast_slice(&part.tables);
+                    let tables: &[u8] = bytemuck::cast_slice(&part.tables);
                     writer.put(DType::F16, part.tables.len(), tables).map_err(failed)?;
+                    report.advance((part.indices.len() + tables.len()) as u64)?;
                 }
             }
         }

@@ -11,7 +11,7 @@ use super::record::{encode_header, encode_record};
 use super::{BlobLayout, BlobRef};
 
 /// Small pieces are gathered to writes of this size; larger ones pass straight through.
-const BUFFER_BYTES: usize = 1 << 20;
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// Streams blobs to `W` in file order.
 #[derive(Debug)]

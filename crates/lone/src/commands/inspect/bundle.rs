@@ -236,7 +236,7 @@ impl Report for BundleReport {
         ui.heading("\nProvenance")?;
         ui.line(format_args!("  converted by lone {}", self.provenance.lone_version))?;
         ui.line(format_args!("  checkpoint   blake3 {}", self.provenance.source_hash))?;
-        for (flag, value) in &self.provenance.flags {
+        for (flag, value) in self.provenance.flags.iter().filter(|(_, value)| !value.is_null()) {
             ui.line(format_args!("  {flag:<20} {value}"))?;
         }
         self.check.as_ref().map_or(Ok(()), |check| check.print(ui))
