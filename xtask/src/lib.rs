@@ -1,8 +1,9 @@
-//! What development needs and users do not: checkpoints of real dimensions without real weights, and the table of
-//! what the precision rules buy.
+//! What development needs and users do not: checkpoints of real dimensions without real weights, the table of what
+//! the precision rules buy, and measurements.
 
 #![forbid(unsafe_code)]
 
 pub mod ane_table;
+pub mod convert_time;
 pub mod fake_checkpoint;
 mod split_mix;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use xtask::ane_table;
+use xtask::convert_time;
 use xtask::fake_checkpoint::{self, DType, Model, Options, Preset};
 
 #[derive(Parser)]
@@ -20,8 +21,31 @@ struct Cli {
 enum Task {
     /// Print what the precision rules buy on the simulated Neural Engine
     AneTable,
+    /// Hold `lone convert` against a plain copy of what it writes
+    ConvertTime(ConvertTime),
     /// Write a checkpoint of real dimensions with random weights
     FakeCheckpoint(FakeCheckpoint),
+}
+
+#[derive(Args)]
+struct ConvertTime {
+    /// What is converted
+    checkpoint: PathBuf,
+    /// A directory that does not exist yet, for bundle and copy; removed afterwards
+    scratch: PathBuf,
+    /// The program to measure
+    #[arg(long, default_value = "target/release/lone")]
+    lone: PathBuf,
+    /// Conversions and copies, one after the other
+    #[arg(long, default_value_t = 5)]
+    pairs: usize,
+}
+
+impl ConvertTime {
+    fn measure(self) -> anyhow::Result<convert_time::Report> {
+        let ConvertTime { checkpoint, scratch, lone, pairs } = self;
+        convert_time::Report::measure(&convert_time::Options { lone, checkpoint, scratch, pairs })
+    }
 }
 
 #[derive(Args)]
@@ -102,6 +126,7 @@ impl FakeCheckpoint {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::AneTable => Ok(write!(io::stdout(), "{}", ane_table::Report::compute()?)?),
+        Task::ConvertTime(task) => Ok(write!(io::stdout(), "{}", task.measure()?)?),
         Task::FakeCheckpoint(task) => fake_checkpoint::write(&task.out, &task.options()),
     }
 }

@@ -21,8 +21,13 @@ use crate::{ConvertError, Progress};
 pub(crate) const EMBEDDINGS_FILE: &str = "embeddings.bin";
 
 /// Files of the checkpoint that a bundle takes along, where there are any.
-const COMPANIONS: [&str; 4] =
-    ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
+const COMPANIONS: [&str; 5] = [
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "generation_config.json",
+];
 
 /// A bundle's directory being filled.
 pub(crate) struct BundleFiles<'a> {

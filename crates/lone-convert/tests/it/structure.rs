@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{MODELS, all_functions, converted};
+use crate::support::{MODELS, all_functions, convert_checkpoint, converted, copy_of};
 use lone_bundle::{Binding, Bundle, CacheKind, GraphKind, Role};
 use lone_convert::{ConvertOptions, Note};
+use lone_lfm::Checkpoint;
 use lone_mil::package::Package;
 use lone_mil::{Function, ValueId};
 
@@ -161,4 +162,18 @@ fn what_deserves_a_word_is_told() {
     let long = ConvertOptions { ctx: 5000, ..ConvertOptions::default() };
     let expected = [Note::LongContext { ctx: 5000, max_positions: 4096 }, Note::NoTokenizer];
     assert_eq!(notes("micro/lfm3-window8", &long), expected);
+}
+
+#[test]
+fn the_text_files_of_a_checkpoint_come_along_as_they_are() {
+    let checkpoint = copy_of("tiny-lfm3");
+    let roles = r#"{"bos_token": "<|startoftext|>"}"#;
+    std::fs::write(checkpoint.path().join("special_tokens_map.json"), roles).unwrap();
+    let bundle =
+        convert_checkpoint(&Checkpoint::open(checkpoint.path()).unwrap(), &ConvertOptions::default());
+    let names = ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"];
+    for name in names {
+        let original = std::fs::read(checkpoint.path().join(name)).unwrap();
+        assert!(original == std::fs::read(bundle.path(name)).unwrap(), "{name}");
+    }
 }
