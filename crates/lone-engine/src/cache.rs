@@ -67,6 +67,13 @@ impl Caches {
         &self.caches[cache].segments[segment]
     }
 
+    /// Every tensor there is, with the number of its cache.
+    #[cfg(test)]
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (usize, &Buffer)> {
+        let caches = self.caches.iter().enumerate();
+        caches.flat_map(|(cache, stored)| stored.segments.iter().map(move |segment| (cache, segment)))
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.caches.iter().flat_map(|cache| &cache.segments).map(Buffer::bytes).sum()
     }

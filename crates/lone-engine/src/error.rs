@@ -41,6 +41,8 @@ pub enum RequestError {
     UnknownToken { index: usize, id: u32, vocab_size: usize },
     #[error("{field} is {found}, and must be {allowed}")]
     Setting { field: &'static str, found: String, allowed: &'static str },
+    #[error("speculation needs a verify function, and there is none")]
+    NoVerify,
     #[error("a stop string is empty")]
     EmptyStop,
     #[error("stop strings need a tokenizer, and the bundle has none")]

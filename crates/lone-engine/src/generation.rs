@@ -3,90 +3,34 @@
 //! It moves a pass at a time and holds neither the runtime nor the session, so that whoever drives several answers
 //! can interleave them, and stop one between any two passes.
 
+mod guesses;
+mod request;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use lone_bundle::ModelFacts;
 use lone_lfm::{DecodeStream, SpecialText, Tokenizer};
 
+pub use request::{Event, FinishReason, Request, raw_prompt};
+
 use crate::stops::Stops;
-use crate::{EngineError, Logprobs, RequestError, Runtime, Sampler, Sampling, Session, Stats};
-
-/// What is asked.
-#[derive(Debug, Clone, Default)]
-pub struct Request {
-    /// The whole prompt, beginning with the first token of the conversation; see [`raw_prompt`].
-    pub prompt: Vec<u32>,
-    /// How tokens are chosen.
-    pub sampling: Sampling,
-    /// The answer ends with this many tokens, or where the context ends.
-    pub max_new_tokens: usize,
-    /// Any of these tokens ends the answer; usually [`ModelFacts::eos_token_ids`].
-    pub stop_tokens: Vec<u32>,
-    /// Any of these texts ends the answer and is left out of it. They need a tokenizer.
-    pub stop: Vec<String>,
-    /// With each token, log probabilities of it and of this many likeliest ones.
-    pub logprobs: Option<usize>,
-}
-
-/// What happens while an answer is made, in order.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// A token was chosen. The first ends the prefill.
-    Token {
-        /// Its id.
-        id: u32,
-        /// If the request asked for them.
-        logprobs: Option<Logprobs>,
-    },
-    /// Text that tokens up to here complete: never empty, never part of a character or of a stop string. Tokens that
-    /// end the answer have none.
-    Text(String),
-    /// The end; nothing follows.
-    Done(FinishReason),
-}
-
-/// Why an answer ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FinishReason {
-    /// A stop token or string.
-    Stop,
-    /// As many tokens as were asked for, or as the context holds.
-    Length,
-    /// Whoever asked did not want more.
-    Cancelled,
-}
-
-impl FinishReason {
-    /// The word for it in APIs.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FinishReason::Stop => "stop",
-            FinishReason::Length => "length",
-            FinishReason::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// The tokens of a prompt that no template made: `bos_token` in front, unless it begins with it.
-pub fn raw_prompt(facts: &ModelFacts, mut tokens: Vec<u32>) -> Vec<u32> {
-    if let Some(bos) = facts.bos_token_id.filter(|bos| tokens.first() != Some(bos)) {
-        tokens.insert(0, bos);
-    }
-    tokens
-}
+use crate::{Counters, EngineError, Logprobs, RequestError, Runtime, Sampler, Session, Stats};
 
 /// An answer in the making.
 #[derive(Debug)]
 pub struct Generation {
     prompt: Vec<u32>,
+    /// Most tokens the session can hold.
+    ctx: usize,
     max_new_tokens: usize,
     stop_tokens: Vec<u32>,
     logprobs: Option<usize>,
     sampler: Sampler,
     text: Option<Text>,
     token_ids: Vec<u32>,
+    /// Logits of a pass that checks guesses, `(S, V)`.
+    checked_logits: Vec<f32>,
     stats: Stats,
     finish_reason: Option<FinishReason>,
 }
@@ -122,14 +66,19 @@ impl Generation {
         let text = tokenizer.map(|tokenizer| Text { tokenizer, stream, stops });
         sampler.read_prompt(&prompt);
         let stats = Stats { reused_tokens: session.keep_prefix_of(&prompt), ..Stats::default() };
+        if let Some(proposer) = &mut session.proposer {
+            proposer.begin(&prompt);
+        }
         Ok(Generation {
             prompt,
+            ctx: session.ctx(),
             max_new_tokens,
             stop_tokens,
             logprobs,
             sampler,
             text,
             token_ids: Vec::new(),
+            checked_logits: Vec::new(),
             stats,
             finish_reason: None,
         })
@@ -155,8 +104,8 @@ impl Generation {
         self.sampler.seed()
     }
 
-    /// Runs at most one pass, of the prompt or of the last token, and calls `emit` with what came of it. `session` is
-    /// the one it began with, untouched between steps.
+    /// Runs at most one pass, of the prompt or of the last token and guesses of what follows it, and calls `emit` with
+    /// what came of it. `session` is the one it began with, untouched between steps.
     ///
     /// # Errors
     /// [`EngineError::Run`]. What was there before stays; another step tries again.
@@ -173,23 +122,46 @@ impl Generation {
             return Ok(());
         }
         let start = Instant::now();
-        let before = session.counters();
-        let has_logits = self.pass(runtime, session)?;
-        let is_prefill = self.token_ids.is_empty();
-        let token = match session.logits().filter(|_| has_logits && self.max_new_tokens > 0) {
-            Some(logits) => Some(self.sampler.choose(logits)?),
-            None => None,
+        let reason = match self.guess(runtime, session) {
+            Some(guesses) => self.check(&guesses, start, runtime, session, emit)?,
+            None => self.go_on(start, runtime, session, emit)?,
         };
-        let phase = if is_prefill { &mut self.stats.prefill } else { &mut self.stats.decode };
-        phase.passes += session.counters().passes - before.passes;
-        phase.tokens += session.counters().tokens - before.tokens;
-        phase.time += start.elapsed();
-        match token {
-            Some(token) => self.say(token, session, emit),
-            None if has_logits => self.finish(FinishReason::Length, session, emit),
-            None => {}
+        if let Some(reason) = reason {
+            self.finish(reason, session, emit);
         }
         Ok(())
+    }
+
+    /// A step without guesses.
+    fn go_on(
+        &mut self,
+        start: Instant,
+        runtime: &mut Runtime,
+        session: &mut Session,
+        emit: &mut dyn FnMut(Event),
+    ) -> Result<Option<FinishReason>, EngineError> {
+        let before = session.counters();
+        let has_logits = self.pass(runtime, session)?;
+        let logits = session.logits().filter(|_| has_logits && self.max_new_tokens > 0);
+        let token = logits.map(|logits| self.sampler.choose(logits)).transpose()?;
+        self.count(before, session.counters(), start.elapsed());
+        let Some((token, logits)) = token.zip(logits) else {
+            return Ok(has_logits.then_some(FinishReason::Length));
+        };
+        let reason = self.say(token, logits, emit);
+        if let Some(proposer) = &mut session.proposer {
+            proposer.push(token);
+        }
+        Ok(reason)
+    }
+
+    /// Adds what a step took to the phase it belongs to.
+    fn count(&mut self, before: Counters, after: Counters, time: Duration) {
+        let is_prefill = self.token_ids.is_empty();
+        let phase = if is_prefill { &mut self.stats.prefill } else { &mut self.stats.decode };
+        phase.passes += after.passes - before.passes;
+        phase.tokens += after.tokens - before.tokens;
+        phase.time += time;
     }
 
     /// Ends the answer where it is, if it has not ended.
@@ -238,21 +210,20 @@ impl Generation {
         Ok(session.position() == self.prompt.len() + self.token_ids.len())
     }
 
-    fn say(&mut self, token: u32, session: &mut Session, emit: &mut dyn FnMut(Event)) {
+    /// Adds `token` to the answer, chosen by `logits`; whether that ends it.
+    fn say(&mut self, token: u32, logits: &[f32], emit: &mut dyn FnMut(Event)) -> Option<FinishReason> {
         self.token_ids.push(token);
-        let logprobs = self.logprobs.zip(session.logits());
-        let logprobs = logprobs.map(|(top, logits)| Logprobs::new(logits, token, top));
+        let logprobs = self.logprobs.map(|top| Logprobs::new(logits, token, top));
         emit(Event::Token { id: token, logprobs });
         if self.stop_tokens.contains(&token) {
-            return self.finish(FinishReason::Stop, session, emit);
+            return Some(FinishReason::Stop);
         }
         if self.text.as_mut().is_some_and(|text| text.push(token, emit)) {
             self.text = None;
-            return self.finish(FinishReason::Stop, session, emit);
+            return Some(FinishReason::Stop);
         }
-        if self.token_ids.len() >= self.max_new_tokens || session.remaining() == 0 {
-            self.finish(FinishReason::Length, session, emit);
-        }
+        let is_full = self.prompt.len() + self.token_ids.len() > self.ctx;
+        (is_full || self.token_ids.len() >= self.max_new_tokens).then_some(FinishReason::Length)
     }
 
     fn finish(&mut self, reason: FinishReason, session: &mut Session, emit: &mut dyn FnMut(Event)) {

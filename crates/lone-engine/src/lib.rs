@@ -28,6 +28,7 @@ mod sampler;
 mod sampling;
 mod session;
 mod snapshot;
+mod speculation;
 mod stats;
 mod stops;
 
@@ -40,4 +41,5 @@ pub use runtime::Runtime;
 pub use sampler::{Distribution, Sampler};
 pub use sampling::Sampling;
 pub use session::{Counters, Pass, Session, SessionOptions};
+pub use speculation::{NgramSimple, Proposer, Speculated, SuffixProposer, Terms};
 pub use stats::{Phase, Stats};

@@ -12,6 +12,7 @@ use crate::contract::Contract;
 use crate::embeddings::EmbeddingTable;
 use crate::mask::{Mask, MaskShape};
 use crate::rotation::Rotation;
+use crate::speculation::Pace;
 use crate::{LoadError, RunError, buffer::Buffer};
 
 /// A chunk's function, loaded.
@@ -30,6 +31,8 @@ pub(crate) struct Pipeline {
     /// S.
     pub(crate) tokens: usize,
     pub(crate) ctx: usize,
+    /// Of passes with logits.
+    pub(crate) pace: Pace,
     /// Embeddings, `(1, D, 1, S)`.
     hidden: Buffer,
     masks: Vec<Mask>,
@@ -79,6 +82,7 @@ impl Pipeline {
             role: shape.role,
             tokens: shape.tokens,
             ctx: shape.ctx,
+            pace: Pace::default(),
             hidden: Buffer::zeroed(bundle.model.hidden_size * shape.tokens)?,
             masks: Vec::new(),
             rotations: Vec::new(),
@@ -200,11 +204,16 @@ impl Pipeline {
 
     /// Writes what the last run returned for its first `accepted` tokens; it was at `position`.
     pub(crate) fn commit(&self, caches: &mut Caches, position: usize, accepted: usize) {
-        for stage in &self.stages {
-            for &(output, cache) in &stage.renewals {
-                caches.accept(cache, position, &stage.outputs[output], accepted);
-            }
+        for (cache, new) in self.renewals() {
+            caches.accept(cache, position, new, accepted);
         }
+    }
+
+    /// What the last run returned for each cache: `(1, G, S, d)` for K/V and `(1, D, K-1+S, 1)` for a convolution.
+    pub(crate) fn renewals(&self) -> impl Iterator<Item = (usize, &[f16])> {
+        self.stages.iter().flat_map(|stage| {
+            stage.renewals.iter().map(|&(output, cache)| (cache, &stage.outputs[output][..]))
+        })
     }
 
     /// Final hidden states of the last run, after the final norm, `(1, D, 1, S)`.

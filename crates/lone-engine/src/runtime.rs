@@ -10,7 +10,7 @@ use crate::cache::{CacheLayout, Caches};
 use crate::embeddings::EmbeddingTable;
 use crate::head::Heads;
 use crate::pipeline::{Pipeline, Surroundings};
-use crate::{RequestError, RunError};
+use crate::{RequestError, RunError, Terms};
 
 /// A bundle loaded on a backend. Sessions hold what they remember; this holds everything else.
 pub struct Runtime {
@@ -69,6 +69,19 @@ impl Runtime {
         let widest = self.pipelines.iter().rposition(|pipeline| pipeline.ctx == ctx);
         let fitting = at_ctx.find(|(_, pipeline)| pipeline.tokens >= tokens);
         fitting.map_or_else(|| widest.expect("every layout has a pipeline"), |(index, _)| index)
+    }
+
+    /// The widest pipeline that checks guesses at context `ctx`, and what doing so costs.
+    pub(crate) fn verify(&self, ctx: usize) -> Option<(usize, Terms)> {
+        let at_ctx = || self.pipelines.iter().enumerate().filter(|(_, pipeline)| pipeline.ctx == ctx);
+        let (index, verify) = at_ctx().rfind(|(_, pipeline)| pipeline.role == Role::Verify)?;
+        let decode = at_ctx().next().and_then(|(_, decode)| decode.pace.median());
+        let cost = verify
+            .pace
+            .median()
+            .zip(decode)
+            .map(|(verify, decode)| verify.as_secs_f64() / decode.as_secs_f64().max(f64::MIN_POSITIVE));
+        Some((index, Terms { most: verify.tokens - 1, cost }))
     }
 
     /// Runs pipeline number `pipeline`; see [`Pipeline::run`].

@@ -6,12 +6,14 @@
 mod pass;
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use lone_bundle::Role;
 pub use pass::Pass;
 
 use crate::cache::Caches;
 use crate::snapshot::Snapshots;
-use crate::{EngineError, RequestError, Runtime};
+use crate::{EngineError, Proposer, RequestError, Runtime};
 
 /// How a session is made.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +49,7 @@ pub struct Session {
     has_logits: bool,
     snapshots: Snapshots,
     counters: Counters,
+    pub(crate) proposer: Option<Box<dyn Proposer>>,
 }
 
 impl Runtime {
@@ -71,6 +74,7 @@ impl Runtime {
             has_logits: false,
             snapshots: Snapshots::with_limit(options.snapshots),
             counters: Counters::default(),
+            proposer: None,
         })
     }
 }
@@ -116,6 +120,22 @@ impl Session {
         self.has_logits.then_some(&self.logits[..])
     }
 
+    /// From the next answer on, `proposer` guesses its tokens, or nobody does.
+    ///
+    /// # Errors
+    /// [`RequestError::NoVerify`] if the bundle has, or `runtime` has loaded, no function that checks guesses.
+    pub fn set_proposer(
+        &mut self,
+        runtime: &Runtime,
+        proposer: Option<Box<dyn Proposer>>,
+    ) -> Result<(), RequestError> {
+        if proposer.is_some() && !runtime.shapes().any(|(role, ..)| role == Role::Verify) {
+            return Err(RequestError::NoVerify);
+        }
+        self.proposer = proposer;
+        Ok(())
+    }
+
     /// Runs one pass over `tokens`, which must fit one, and commits nothing yet.
     ///
     /// # Errors
@@ -147,9 +167,10 @@ impl Session {
         if tokens.len() > most {
             return Err(RequestError::PassTooLong { tokens: tokens.len(), most }.into());
         }
+        let start = Instant::now();
         runtime.run(pipeline, &self.caches, self.position(), tokens)?;
         self.counters.passes += 1;
-        Ok(Pass { session: self, runtime, pipeline, tokens })
+        Ok(Pass { session: self, runtime, pipeline, tokens, elapsed: start.elapsed() })
     }
 
     fn check(&self, runtime: &Runtime, tokens: &[u32]) -> Result<(), RequestError> {
@@ -273,5 +294,7 @@ impl Session {
     }
 }
 
+#[cfg(test)]
+mod rejections;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Speculated;
+
 /// One phase of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Phase {
@@ -29,6 +31,18 @@ pub struct Stats {
     pub prefill: Phase,
     /// The answer from its second token on.
     pub decode: Phase,
+    /// What of that was guessed and checked; nothing without a proposer.
+    pub speculated: Speculated,
+}
+
+impl Stats {
+    /// Tokens a decode pass has come to; 0 before the first.
+    pub fn tokens_per_pass(&self) -> f64 {
+        match self.decode.passes {
+            0 => 0.0,
+            passes => self.decode.tokens as f64 / passes as f64,
+        }
+    }
 }
 
 #[cfg(test)]

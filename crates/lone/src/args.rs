@@ -11,6 +11,7 @@ mod run;
 mod sampling;
 mod shells;
 mod source;
+mod speculation;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -30,6 +31,7 @@ pub(crate) use run::RunArgs;
 pub(crate) use sampling::SamplingArgs;
 pub(crate) use shells::CompletionsArgs;
 pub(crate) use source::SourceArgs;
+pub(crate) use speculation::{SpecChoice, SpeculationArgs};
 pub(crate) use verify::{FunctionChoice, ReferenceChoice, VerifyArgs};
 
 /// Heading of the flags every command has.

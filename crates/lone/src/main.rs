@@ -18,6 +18,7 @@ mod prompt;
 mod quantity;
 mod sampling;
 mod source;
+mod speculation;
 mod ui;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::fake::{FakeBackend, Spec, bundle, reference};
-use crate::{Counters, LoadOptions, SessionOptions};
+use crate::{Counters, LoadOptions, Sampling, SessionOptions};
 
 const PROMPT: [u32; 13] = [1, 6, 3, 0, 2, 9, 4, 4, 8, 10, 5, 3, 1];
 

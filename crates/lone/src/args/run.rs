@@ -3,13 +3,14 @@
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::{ConversionArgs, EngineArgs, PromptArgs, SamplingArgs, SourceArgs, number};
+use super::{ConversionArgs, EngineArgs, PromptArgs, SamplingArgs, SourceArgs, SpeculationArgs, number};
 
 const EXAMPLES: &str = "\
 Examples:
   lone run --model demo --chat --prompt \"What is the capital of France?\"
   lone run --bundle bundles/lfm3-1.7b --prompt \"Once upon a time\" --temperature 0.7 --seed 1
   git diff | lone run --model LiquidAI/LFM2-1.2B --chat --system \"Summarise this change.\"
+  lone run --model demo --chat --spec suffix --prompt \"Copy this code: x = add(x, 1)\"
   lone run --bundle b --prompt-ids 1,5,7 --max-new-tokens 8 --json";
 
 const ANSWER: &str = "Answer";
@@ -43,6 +44,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) sampling: SamplingArgs,
+
+    #[command(flatten)]
+    pub(crate) speculation: SpeculationArgs,
 
     #[command(flatten)]
     pub(crate) engine: EngineArgs,

@@ -13,6 +13,7 @@ use crate::args::RunArgs;
 use crate::bundle::BundleSource;
 use crate::failure::Failure;
 use crate::prompt::Prompt;
+use crate::speculation::{self, Speculation};
 use crate::{backend, bundle, sampling};
 use answer::Answer;
 use report::{Report, Setting};
@@ -24,7 +25,9 @@ use report::{Report, Setting};
 /// the answer has been shown.
 pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> {
     // What can be refused at once comes first, then what the user has to type, then what takes long.
-    let source = BundleSource::resolve(&args.source, &args.conversion)?;
+    let speculation = speculation::resolve(&args.speculation)?;
+    let mut source = BundleSource::resolve(&args.source, &args.conversion)?;
+    speculation::prepare(speculation, &mut source)?;
     let backend = backend::choose(&args.engine)?;
     let prompt = Prompt::read(&args.prompt, &context.ui)?;
     context.watch_for_interrupts();
@@ -47,6 +50,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     let start = Instant::now();
     let mut runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
     let mut session = runtime.session(&SessionOptions::default())?;
+    session.set_proposer(&runtime, speculation.map(Speculation::proposer))?;
     let setting = Setting {
         model: bundle.model.name,
         bundle: dir.display().to_string(),
@@ -59,7 +63,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     let mut answer = Answer::new(context, !args.json, has_text);
     answer.take(&mut generation, &mut runtime, &mut session)?;
 
-    let report = Report::new(setting, &generation, answer.text());
+    let report = Report::new(setting, &generation, answer.text(), speculation.is_some());
     if args.json {
         context.ui.json(&report)?;
     } else {

@@ -313,3 +313,54 @@ fn a_reader_that_goes_away_ends_the_answer_quietly() {
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     assert!(!stderr.contains("error"), "{stderr}");
 }
+
+const COPY: &str = "Copy this code:\nsize = insert(x, 28)\nreturn load(count, x)";
+
+#[test]
+fn guessed_tokens_change_the_passes_and_not_the_answer() {
+    let machine = Machine::new();
+    let asked = |flags: &[&str]| {
+        let question =
+            ["run", "--model", "demo", "--chat", "--prompt", COPY, "--spec-drafts", "16", "--json"];
+        json(&machine.run(&[&question[..], flags].concat()))
+    };
+    let plain = asked(&[]);
+    assert_eq!(plain["text"], "size = insert(x, 28)\nreturn load(count, x)");
+    assert_eq!(plain["stats"].get("spec"), None);
+    let flags: [&[&str]; 3] =
+        [&["--spec-ngram"], &["--spec", "ngram", "--spec-n", "4"], &["--spec", "suffix"]];
+    for flags in flags {
+        let answer = asked(flags);
+        assert_eq!(answer["token_ids"], plain["token_ids"], "{flags:?}");
+        let (spec, decode) = (&answer["stats"]["spec"], &answer["stats"]["decode"]);
+        assert_eq!(decode["tokens"], plain["stats"]["decode"]["tokens"]);
+        assert!(spec["accepted"].as_u64() > Some(0) && spec["drafted"].as_u64() >= spec["accepted"].as_u64());
+        assert!(decode["passes"].as_u64() < plain["stats"]["decode"]["passes"].as_u64());
+        assert!(spec["passes"].as_u64() > Some(0) && spec["tokens_per_pass"].as_f64() > Some(1.0));
+    }
+}
+
+#[test]
+fn guessing_is_reported_in_the_line_of_statistics_and_needs_no_flag_to_convert() {
+    let machine = Machine::new();
+    let outcome =
+        machine.run(&["run", "--model", "demo", "--chat", "--prompt", COPY, "--spec-ngram", "--spec-n", "4"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let line = outcome.stderr.lines().last().unwrap();
+    assert!(line.contains(" drafts accepted, "), "{line}");
+    assert!(line.ends_with(" tokens a pass"), "{line}");
+}
+
+#[test]
+fn a_bundle_that_cannot_check_guesses_says_how_to_make_one_that_can() {
+    let machine = Machine::new();
+    let bundle = machine.path().join("plain");
+    let bundle = bundle.to_str().unwrap();
+    assert_eq!(machine.run(&["convert", "--model", "demo", "--out", bundle]).code, 0);
+    let outcome = machine.run(&["run", "--bundle", bundle, "--prompt", "x", "--spec", "suffix"]);
+    assert_eq!(outcome.code, 1);
+    insta::assert_snapshot!(outcome.stderr, @r"
+    error: speculation needs a verify function, and there is none
+     hint: convert with --spec-drafts 16
+    ");
+}

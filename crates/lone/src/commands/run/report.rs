@@ -1,6 +1,6 @@
 //! What an answer was and what it cost, for people and for programs.
 
-use lone_engine::{FinishReason, Generation, Phase};
+use lone_engine::{FinishReason, Generation, Phase, Speculated, Stats};
 use serde::Serialize;
 
 use crate::quantity::{Seconds, counted, rate};
@@ -32,10 +32,23 @@ struct StatsReport {
     prefill: PhaseReport,
     /// From then on; its tokens leave out that first one.
     decode: PhaseReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spec: Option<SpecReport>,
     /// The seed that makes the same choices again.
     seed: u64,
     #[serde(flatten)]
     setting: Setting,
+}
+
+/// What guessing tokens came to, if it was asked for.
+#[derive(Debug, Serialize)]
+struct SpecReport {
+    drafted: usize,
+    accepted: usize,
+    /// Those of the decode passes that checked drafts.
+    passes: usize,
+    /// Of all decode passes.
+    tokens_per_pass: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -47,7 +60,12 @@ struct PhaseReport {
 }
 
 impl Report {
-    pub(super) fn new(setting: Setting, generation: &Generation, text: Option<String>) -> Self {
+    pub(super) fn new(
+        setting: Setting,
+        generation: &Generation,
+        text: Option<String>,
+        speculates: bool,
+    ) -> Self {
         let stats = generation.stats();
         Report {
             text,
@@ -60,15 +78,34 @@ impl Report {
             stats: StatsReport {
                 prefill: PhaseReport::of(&stats.prefill),
                 decode: PhaseReport::of(&stats.decode),
+                spec: speculates.then(|| SpecReport::of(&stats)),
                 seed: generation.seed(),
                 setting,
             },
         }
     }
 
-    /// Both phases in a line.
+    /// Both phases in a line, and what guessing came to.
     pub(super) fn line(&self) -> String {
-        format!("prefill {} · decode {}", self.stats.prefill.line(), self.stats.decode.line())
+        let StatsReport { prefill, decode, spec, .. } = &self.stats;
+        let spec = spec.as_ref().map_or_else(String::new, |spec| format!(" · {}", spec.line()));
+        format!("prefill {} · decode {}{spec}", prefill.line(), decode.line())
+    }
+}
+
+impl SpecReport {
+    fn of(stats: &Stats) -> Self {
+        let Speculated { drafted, accepted, passes } = stats.speculated;
+        SpecReport { drafted, accepted, passes, tokens_per_pass: stats.tokens_per_pass() }
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "{} of {} accepted, {:.1} tokens a pass",
+            self.accepted,
+            counted(self.drafted, "draft"),
+            self.tokens_per_pass
+        )
     }
 }
 

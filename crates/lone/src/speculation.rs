@@ -1,0 +1,114 @@
+//! `--spec`: who guesses tokens, and whether the bundle can check them.
+
+use lone_bundle::{Bundle, Role};
+use lone_convert::ConvertOptions;
+use lone_engine::{NgramSimple, Proposer, RequestError, SuffixProposer};
+
+use crate::args::{SpecChoice, SpeculationArgs};
+use crate::bundle::BundleSource;
+use crate::failure::{Failure, UserError};
+
+/// What the flags ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speculation {
+    Ngram { n: usize, m: usize },
+    Suffix { most: usize },
+}
+
+/// What `args` ask for, if they ask for speculation at all.
+///
+/// # Errors
+/// [`Failure::Usage`] for flags that mean nothing without others.
+pub(crate) fn resolve(args: &SpeculationArgs) -> Result<Option<Speculation>, Failure> {
+    let meaningless = |flag, without| {
+        let message = format!("{flag} means nothing without {without}");
+        Err(Failure::Usage(UserError::new(message)))
+    };
+    let m = args.spec_m.unwrap_or(NgramSimple::USUAL_M);
+    let choice = if args.spec_ngram { Some(SpecChoice::Ngram) } else { args.spec };
+    match choice {
+        None if args.spec_m.is_some() => meaningless("--spec-m", "--spec"),
+        None | Some(SpecChoice::Suffix) if args.spec_n.is_some() => meaningless("--spec-n", "--spec ngram"),
+        None => Ok(None),
+        Some(SpecChoice::Suffix) => Ok(Some(Speculation::Suffix { most: m })),
+        Some(SpecChoice::Ngram) => {
+            Ok(Some(Speculation::Ngram { n: args.spec_n.unwrap_or(NgramSimple::USUAL_N), m }))
+        }
+    }
+}
+
+/// Sees to it that what runs can check the guesses there will be: a bundle must have a function for that, and a
+/// conversion gets one.
+///
+/// # Errors
+/// [`RequestError::NoVerify`].
+pub(crate) fn prepare(speculation: Option<Speculation>, source: &mut BundleSource) -> Result<(), Failure> {
+    match (speculation, source) {
+        (None, _) => {}
+        (Some(speculation), BundleSource::Converted(_, options)) => speculation.widen(options),
+        (Some(_), BundleSource::Named(dir)) => {
+            let bundle = Bundle::open(dir)?;
+            let mut functions = bundle.chunks().flat_map(|graph| &graph.functions);
+            if !functions.any(|function| function.role == Role::Verify) {
+                return Err(RequestError::NoVerify.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Speculation {
+    /// Whoever guesses.
+    pub(crate) fn proposer(self) -> Box<dyn Proposer> {
+        match self {
+            Speculation::Ngram { n, m } => Box::new(NgramSimple::new(n, m)),
+            Speculation::Suffix { most } => Box::new(SuffixProposer::new().with_most(most)),
+        }
+    }
+
+    /// Asks the converter for a function that checks all guesses, where nothing else was asked for.
+    fn widen(self, options: &mut ConvertOptions) {
+        let (Speculation::Ngram { m, .. } | Speculation::Suffix { most: m }) = self;
+        if !options.prefill_only {
+            options.spec_drafts.get_or_insert(m.min(options.ctx - 1).max(1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(args: SpeculationArgs) -> Result<Option<Speculation>, String> {
+        resolve(&args).map_err(|failure| match failure {
+            Failure::Usage(error) => error.message,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn the_old_spelling_and_the_usual_numbers_are_llama_cpps() {
+        let usual = Ok(Some(Speculation::Ngram { n: 12, m: 16 }));
+        assert_eq!(resolved(SpeculationArgs { spec_ngram: true, ..Default::default() }), usual);
+        assert_eq!(resolved(SpeculationArgs { spec: Some(SpecChoice::Ngram), ..Default::default() }), usual);
+        assert_eq!(resolved(SpeculationArgs::default()), Ok(None));
+    }
+
+    #[test]
+    fn numbers_without_a_proposer_are_refused() {
+        let message = resolved(SpeculationArgs { spec_m: Some(4), ..Default::default() }).unwrap_err();
+        assert_eq!(message, "--spec-m means nothing without --spec");
+        let suffix =
+            SpeculationArgs { spec: Some(SpecChoice::Suffix), spec_n: Some(4), ..Default::default() };
+        assert_eq!(resolved(suffix).unwrap_err(), "--spec-n means nothing without --spec ngram");
+    }
+
+    #[test]
+    fn a_conversion_on_first_use_gets_a_function_that_checks_all_guesses() {
+        let mut options = ConvertOptions::default();
+        Speculation::Suffix { most: 9 }.widen(&mut options);
+        assert_eq!(options.spec_drafts, Some(9));
+        Speculation::Ngram { n: 12, m: 16 }.widen(&mut options);
+        assert_eq!(options.spec_drafts, Some(9), "as was asked for");
+    }
+}
