@@ -40,7 +40,7 @@ pub(crate) fn plan<'c>(
         final_norm: (span.end() == config.layers.len())
             .then(|| RmsNorm::over_channels(&mut weights, checkpoint.final_norm(), config.norm_eps)),
     };
-    let functions = passes.iter().map(|&pass| chunk.function(pass)).collect::<Result<_, _>>()?;
+    let functions = passes.iter().map(|pass| chunk.function(pass.clone())).collect::<Result<_, _>>()?;
     Ok(PackagePlan::new(GraphKind::Chunk { layers: span }, functions, weights))
 }
 
@@ -68,7 +68,7 @@ impl Chunk<'_> {
             let (name, binding) = self.session.output(new.cache);
             graph.output(new.value, &name, binding)?;
         }
-        graph.finish(self.session.ctx)
+        graph.finish()
     }
 }
 

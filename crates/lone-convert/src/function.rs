@@ -6,35 +6,61 @@ use lone_mil::{BuildError, Function, FunctionBuilder, TensorType, ValueId};
 use crate::ConvertOptions;
 
 /// A shape that graphs are built for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pass {
+    /// What its function is called.
+    pub(crate) name: String,
     pub(crate) role: Role,
     /// S.
     pub(crate) tokens: usize,
+    /// Rows of a full-attention cache; 0 for heads, which have none.
+    pub(crate) ctx: usize,
 }
 
 impl Pass {
-    /// The shapes of every chunk.
+    /// The shapes of every chunk: by context, then by tokens of the roles in turn.
     pub(crate) fn of_chunks(options: &ConvertOptions) -> Vec<Pass> {
-        let decode = (!options.prefill_only).then_some(Pass { role: Role::Decode, tokens: 1 });
-        let prefill = (!options.decode_only).then_some(Pass { role: Role::Prefill, tokens: options.prefill });
-        let verify = options.spec_drafts.map(|drafts| Pass { role: Role::Verify, tokens: drafts + 1 });
-        decode.into_iter().chain(prefill).chain(verify).collect()
+        let at = |ctx| {
+            let mut passes = Vec::new();
+            if !options.prefill_only {
+                passes.push(Pass::new(Role::Decode, 1, ctx));
+            }
+            if !options.decode_only {
+                let several = options.prefill.len() > 1;
+                passes.extend(options.prefill.iter().map(|&tokens| {
+                    let pass = Pass::new(Role::Prefill, tokens, ctx);
+                    if several { pass.with_suffix(&tokens.to_string()) } else { pass }
+                }));
+            }
+            passes.extend(options.spec_drafts.map(|drafts| Pass::new(Role::Verify, drafts + 1, ctx)));
+            passes
+        };
+        match options.ctx[..] {
+            [ctx] => at(ctx),
+            _ => {
+                let named = |ctx| at(ctx).into_iter().map(move |pass| pass.with_suffix(&format!("ctx{ctx}")));
+                options.ctx.iter().flat_map(|&ctx| named(ctx)).collect()
+            }
+        }
     }
 
     /// The shapes of every head: of a prompt, only the last token's logits are wanted.
     pub(crate) fn of_heads(options: &ConvertOptions) -> Vec<Pass> {
-        let verify = options.spec_drafts.map(|drafts| Pass { role: Role::Verify, tokens: drafts + 1 });
-        [Pass { role: Role::Decode, tokens: 1 }].into_iter().chain(verify).collect()
+        let verify = options.spec_drafts.map(|drafts| Pass::new(Role::Verify, drafts + 1, 0));
+        [Pass::new(Role::Decode, 1, 0)].into_iter().chain(verify).collect()
     }
 
-    /// The name of its function.
-    pub(crate) fn name(self) -> &'static str {
-        match self.role {
+    fn new(role: Role, tokens: usize, ctx: usize) -> Pass {
+        let name = match role {
             Role::Decode => "decode",
             Role::Prefill => "prefill",
             Role::Verify => "verify",
-        }
+        };
+        Pass { name: name.into(), role, tokens, ctx }
+    }
+
+    fn with_suffix(self, suffix: &str) -> Pass {
+        Pass { name: format!("{}_{suffix}", self.name), ..self }
     }
 }
 
@@ -57,7 +83,7 @@ pub(crate) struct BuiltFunction {
 impl FunctionGraph {
     pub(crate) fn new(pass: Pass) -> Self {
         FunctionGraph {
-            builder: FunctionBuilder::new(pass.name()),
+            builder: FunctionBuilder::new(&pass.name),
             pass,
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -68,6 +94,11 @@ impl FunctionGraph {
     /// S.
     pub(crate) fn tokens(&self) -> usize {
         self.pass.tokens
+    }
+
+    /// Rows of a full-attention cache.
+    pub(crate) fn ctx(&self) -> usize {
+        self.pass.ctx
     }
 
     /// The next input, an fp16 tensor.
@@ -96,13 +127,13 @@ impl FunctionGraph {
         self.layer_outputs.push(LayerOutput { layer, value: value.into() });
     }
 
-    /// The function, with `ctx` rows in a full-attention cache if it has any.
-    pub(crate) fn finish(self, ctx: usize) -> Result<BuiltFunction, BuildError> {
+    /// The function.
+    pub(crate) fn finish(self) -> Result<BuiltFunction, BuildError> {
         let description = GraphFunction {
-            name: self.pass.name().into(),
+            name: self.pass.name,
             role: self.pass.role,
             tokens: self.pass.tokens,
-            ctx,
+            ctx: self.pass.ctx,
             inputs: self.inputs,
             outputs: self.outputs,
             layer_outputs: self.layer_outputs,
@@ -115,8 +146,8 @@ impl FunctionGraph {
 mod tests {
     use super::*;
 
-    fn names(passes: &[Pass]) -> Vec<(&'static str, usize)> {
-        passes.iter().map(|pass| (pass.name(), pass.tokens)).collect()
+    fn names(passes: &[Pass]) -> Vec<(&str, usize)> {
+        passes.iter().map(|pass| (&pass.name[..], pass.tokens)).collect()
     }
 
     #[test]
@@ -129,5 +160,15 @@ mod tests {
         assert_eq!(names(&Pass::of_heads(&prefill)), [("decode", 1)]);
         let decode = ConvertOptions { decode_only: true, ..Default::default() };
         assert_eq!(names(&Pass::of_chunks(&decode)), [("decode", 1)]);
+    }
+
+    #[test]
+    fn several_contexts_and_prefills_have_names_of_their_own() {
+        let options = ConvertOptions { ctx: vec![64, 512], prefill: vec![16, 32], ..Default::default() };
+        let expected =
+            [("decode_ctx64", 1), ("prefill_16_ctx64", 16), ("prefill_32_ctx64", 32), ("decode_ctx512", 1)];
+        let passes = Pass::of_chunks(&options);
+        assert_eq!(names(&passes)[..4], expected);
+        assert_eq!(passes.iter().map(|pass| pass.ctx).collect::<Vec<_>>(), [64, 64, 64, 512, 512, 512]);
     }
 }

@@ -20,15 +20,17 @@ pub(crate) fn plan<'c>(
     let rows = span.start..span.end();
     let linear = Linear::load_rows(&mut weights, checkpoint.head(), rows, Place::Head);
     let width = checkpoint.config().hidden_size;
-    let functions = passes.iter().map(|&pass| function(&linear, width, pass)).collect::<Result<_, _>>()?;
+    let functions =
+        passes.iter().map(|pass| function(&linear, width, pass.clone())).collect::<Result<_, _>>()?;
     Ok(PackagePlan::new(GraphKind::Head { vocabulary: span }, functions, weights))
 }
 
 /// hidden (1,D,1,S), after the final norm, to logits (1,V',1,S).
 fn function(linear: &Linear, width: usize, pass: Pass) -> Result<BuiltFunction, BuildError> {
+    let tokens = pass.tokens;
     let mut graph = FunctionGraph::new(pass);
-    let hidden = graph.input("hidden", [1, width, 1, pass.tokens], Binding::Hidden)?;
+    let hidden = graph.input("hidden", [1, width, 1, tokens], Binding::Hidden)?;
     let logits = linear.apply(&mut graph.builder, hidden)?;
     graph.output(logits, "logits", Binding::Logits)?;
-    graph.finish(0)
+    graph.finish()
 }

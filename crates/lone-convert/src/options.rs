@@ -16,10 +16,10 @@ const MAX_CTX: usize = 1 << 20;
 /// How to convert. Fields are called as the flags of `lone convert` are, where there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvertOptions {
-    /// Context length in tokens: rows of a full-attention cache.
-    pub ctx: usize,
-    /// P, tokens of a prefill pass.
-    pub prefill: usize,
+    /// Context lengths in tokens, ascending: rows of a full-attention cache. Sessions begin at the first and move up.
+    pub ctx: Vec<usize>,
+    /// P, tokens of a prefill pass, ascending; one function for each.
+    pub prefill: Vec<usize>,
     /// N: adds functions for passes of N+1 tokens, one and its drafts.
     pub spec_drafts: Option<usize>,
     /// Layers a chunk; fewer where their weights would be too much for one package.
@@ -47,8 +47,8 @@ pub struct ConvertOptions {
 impl Default for ConvertOptions {
     fn default() -> Self {
         ConvertOptions {
-            ctx: 2048,
-            prefill: 64,
+            ctx: vec![2048],
+            prefill: vec![64],
             spec_drafts: None,
             layers_per_model: 4,
             head_chunks: 0,
@@ -73,7 +73,7 @@ impl ConvertOptions {
             let why = format!(" (a slice of the head has 1 to {MAX_CHANNELS} tokens)");
             within("--head-chunks", self.head_chunks, fewest..=config.vocab_size, &why)?;
         }
-        self.check_passes(most_tokens(config).min(self.ctx))
+        self.check_passes(most_tokens(config).min(self.shortest_ctx()))
     }
 
     /// Refuses what no model can be converted with.
@@ -82,15 +82,24 @@ impl ConvertOptions {
     /// [`ConvertError::Option`] or [`ConvertError::Conflict`], naming the flags.
     pub fn check_flags(&self) -> Result<(), ConvertError> {
         self.check_conflicts()?;
-        within("--ctx", self.ctx, 1..=MAX_CTX, "")?;
+        check_list("--ctx", &self.ctx, 1..=MAX_CTX, "")?;
         within("--layers-per-model", self.layers_per_model, 1..=usize::MAX, "")?;
-        self.check_passes(self.ctx)
+        self.check_passes(self.shortest_ctx())
+    }
+
+    fn shortest_ctx(&self) -> usize {
+        self.ctx.first().copied().unwrap_or_default()
+    }
+
+    /// The most tokens a session can hold.
+    pub(crate) fn longest_ctx(&self) -> usize {
+        self.ctx.last().copied().unwrap_or_default()
     }
 
     fn check_passes(&self, most: usize) -> Result<(), ConvertError> {
-        let why = format!(" (a pass fits the context of {} and the Neural Engine)", self.ctx);
+        let why = format!(" (a pass fits the context of {} and the Neural Engine)", self.shortest_ctx());
         if !self.decode_only {
-            within("--prefill", self.prefill, 1..=most, &why)?;
+            check_list("--prefill", &self.prefill, 1..=most, &why)?;
         }
         match self.spec_drafts {
             Some(drafts) => within("--spec-drafts", drafts, 1..=most.saturating_sub(1), &why),
@@ -126,8 +135,8 @@ impl ConvertOptions {
     /// The flags that shape a bundle, by name, for its provenance.
     pub(crate) fn flags(&self) -> BTreeMap<String, Value> {
         let flags = [
-            ("ctx", json!(self.ctx)),
-            ("prefill", json!(self.prefill)),
+            ("ctx", list(&self.ctx)),
+            ("prefill", list(&self.prefill)),
             ("spec-drafts", json!(self.spec_drafts)),
             ("layers-per-model", json!(self.layers_per_model)),
             ("head-chunks", json!(self.head_chunks)),
@@ -147,6 +156,28 @@ impl ConvertOptions {
 fn most_tokens(config: &Config) -> usize {
     let group = config.heads / config.kv_heads;
     (MAX_EXTENT / group).min(MAX_EXTENT - (config.conv_taps - 1))
+}
+
+/// As it is typed: a number where there is only one.
+fn list(numbers: &[usize]) -> Value {
+    match numbers {
+        [only] => json!(only),
+        several => json!(several),
+    }
+}
+
+/// Refuses numbers out of `range`, and lists that are empty or not ascending.
+fn check_list(
+    option: &'static str,
+    numbers: &[usize],
+    range: RangeInclusive<usize>,
+    why: &str,
+) -> Result<(), ConvertError> {
+    within(option, numbers.first().copied().unwrap_or_default(), range.clone(), why)?;
+    for pair in numbers.windows(2) {
+        within(option, pair[1], pair[0] + 1..=*range.end(), ": the numbers ascend")?;
+    }
+    Ok(())
 }
 
 fn within(
@@ -187,15 +218,36 @@ mod tests {
     #[test]
     fn a_number_out_of_its_range_is_refused_with_the_range() {
         let base = ConvertOptions::default;
-        assert_eq!(refusal(ConvertOptions { ctx: 0, ..base() }), "--ctx must be 1 to 1048576, found 0");
-        assert!(refusal(ConvertOptions { prefill: 0, ..base() }).contains("--prefill must be 1 to 2048"));
-        assert!(refusal(ConvertOptions { prefill: 33, ctx: 32, ..base() }).contains("1 to 32 "));
-        assert!(refusal(ConvertOptions { prefill: 9000, ctx: 10_000, ..base() }).contains("1 to 8192 "));
+        assert_eq!(refusal(ConvertOptions { ctx: vec![0], ..base() }), "--ctx must be 1 to 1048576, found 0");
+        assert!(
+            refusal(ConvertOptions { prefill: vec![0], ..base() }).contains("--prefill must be 1 to 2048")
+        );
+        assert!(
+            refusal(ConvertOptions { prefill: vec![16, 33], ctx: vec![32, 64], ..base() })
+                .contains("17 to 32: the")
+        );
+        assert!(
+            refusal(ConvertOptions { prefill: vec![9000], ctx: vec![10_000], ..base() })
+                .contains("1 to 8192 ")
+        );
         assert!(refusal(ConvertOptions { spec_drafts: Some(0), ..base() }).contains("--spec-drafts must be"));
-        assert!(refusal(ConvertOptions { spec_drafts: Some(64), ctx: 64, ..base() }).contains("1 to 63 "));
+        assert!(
+            refusal(ConvertOptions { spec_drafts: Some(64), ctx: vec![64], ..base() }).contains("1 to 63 ")
+        );
         let per_model = refusal(ConvertOptions { layers_per_model: 0, ..base() });
         assert_eq!(per_model, "--layers-per-model must be at least 1, found 0");
         assert!(refusal(ConvertOptions { head_chunks: 2, ..base() }).contains("3 to 140000 (a slice"));
+    }
+
+    #[test]
+    fn contexts_and_passes_ascend() {
+        let base = ConvertOptions::default;
+        ConvertOptions { ctx: vec![64, 512], prefill: vec![16, 64], ..base() }.check(&config()).unwrap();
+        let descending = refusal(ConvertOptions { ctx: vec![512, 64], ..base() });
+        assert_eq!(descending, "--ctx must be 513 to 1048576: the numbers ascend, found 64");
+        let twice = refusal(ConvertOptions { prefill: vec![8, 8], ..base() });
+        assert_eq!(twice, "--prefill must be 9 to 2048: the numbers ascend, found 8");
+        assert!(refusal(ConvertOptions { ctx: vec![], ..base() }).contains("found 0"));
     }
 
     #[test]
@@ -213,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_not_checked() {
-        let decode_only = ConvertOptions { decode_only: true, prefill: 0, ..Default::default() };
+        let decode_only = ConvertOptions { decode_only: true, prefill: vec![], ..Default::default() };
         decode_only.check(&config()).unwrap();
     }
 }

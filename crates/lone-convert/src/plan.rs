@@ -31,7 +31,7 @@ impl<'c> BundlePlan<'c> {
         let precision = if options.precision_rules { Precision::Rules } else { Precision::Naive };
         let session = Session::new(config, options);
         let mut notes = Vec::new();
-        let (ctx, max_positions) = (options.ctx, config.max_positions);
+        let (ctx, max_positions) = (options.longest_ctx(), config.max_positions);
         if ctx > max_positions {
             notes.push(Note::LongContext { ctx, max_positions });
         }

@@ -8,7 +8,6 @@ use crate::ConvertOptions;
 /// The caches of all layers, in layer order, and the kinds of attention among them.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) ctx: usize,
     pub(crate) caches: Vec<Cache>,
     pub(crate) kinds: Vec<AttentionKind>,
     /// One for each of `kinds`.
@@ -50,7 +49,7 @@ impl Session {
             Rope { inv_freq: lone_lfm::Rope::new(rope, config.head_dim).inv_freq().to_vec() }
         };
         let ropes = kinds.iter().map(rope).collect();
-        let mut session = Session { ctx: options.ctx, caches: Vec::new(), kinds, ropes, layers: Vec::new() };
+        let mut session = Session { caches: Vec::new(), kinds, ropes, layers: Vec::new() };
         for (layer, &kind) in config.layers.iter().enumerate() {
             session.add_layer(config, layer, kind);
         }
@@ -116,7 +115,7 @@ impl Session {
     }
 }
 
-/// Those in use, full attention first. A ring that would be longer than the context is a plain cache.
+/// Those in use, full attention first. A ring that would be longer than the longest context is a plain cache.
 fn attention_kinds(config: &Config, options: &ConvertOptions) -> Vec<AttentionKind> {
     let mut kinds = Vec::new();
     if config.layers.contains(&LayerKind::FullAttention) {
@@ -124,7 +123,8 @@ fn attention_kinds(config: &Config, options: &ConvertOptions) -> Vec<AttentionKi
         kinds.push(AttentionKind { kind, name, rows: Rows::Context, window: None });
     }
     if let Some(window) = config.sliding_window {
-        let rows = if options.ring && window < options.ctx { Rows::Ring(window) } else { Rows::Context };
+        let rows =
+            if options.ring && window < options.longest_ctx() { Rows::Ring(window) } else { Rows::Context };
         let (kind, name) = (LayerKind::SlidingAttention, "sliding");
         kinds.push(AttentionKind { kind, name, rows, window: Some(window) });
     }

@@ -74,6 +74,31 @@ impl Caches {
         caches.flat_map(|(cache, stored)| stored.segments.iter().map(move |segment| (cache, segment)))
     }
 
+    /// Moves to `layout`, which has at least `rows` rows of context, with the first `rows` positions. What does not
+    /// depend on the context stays as it is. If there is no memory for it, nothing has changed.
+    pub(crate) fn relay(&mut self, layout: Arc<CacheLayout>, rows: usize) -> Result<(), RunError> {
+        let old = Arc::clone(&self.layout);
+        let moves = |cache: usize| old.caches[cache].segments != layout.caches[cache].segments;
+        // Zeroed memory costs nothing before it is written, so all can be had before anything is given up.
+        let mut new = Vec::new();
+        for (cache, shape) in layout.caches.iter().enumerate().filter(|(cache, _)| moves(*cache)) {
+            let segments = shape.segments.iter().map(|rows| Buffer::zeroed(shape.elements(rows.count)));
+            new.push((cache, segments.collect::<Result<Vec<_>, RunError>>()?));
+        }
+        for (cache, mut segments) in new {
+            let kv = layout.caches[cache].kv().expect("only rows of context depend on the context");
+            for (from, held) in self.caches[cache].segments.iter().zip(&old.caches[cache].segments) {
+                let count = held.count.min(rows.saturating_sub(held.start));
+                for (to, holds) in segments.iter_mut().zip(&layout.caches[cache].segments) {
+                    kv.write(to, *holds, held.start, from, Span { start: 0, count });
+                }
+            }
+            self.caches[cache].segments = segments;
+        }
+        self.layout = layout;
+        Ok(())
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.caches.iter().flat_map(|cache| &cache.segments).map(Buffer::bytes).sum()
     }
@@ -308,6 +333,32 @@ mod tests {
                     prop_assert_eq!(row(&caches, seen % RING), [seen; 2]);
                 }
             }
+        }
+    }
+
+    /// Keys by position, G = 2 and d = 1, in segments of at most `most` rows.
+    fn plain(ctx: usize, most: usize) -> Arc<CacheLayout> {
+        let kind = CacheKind::Key { rows: Rows::Context, kv_heads: 2, head_dim: 1 };
+        let segments = (0..ctx).step_by(most).map(|start| Span { start, count: most.min(ctx - start) });
+        let cache = Cache { layer: 0, kind };
+        CacheLayout { ctx, caches: vec![CacheShape { cache, segments: segments.collect() }] }.into()
+    }
+
+    #[test]
+    fn rows_keep_their_positions_whatever_segments_they_move_to() {
+        for (from, to) in [((5, 9), (12, 12)), ((12, 5), (20, 7)), ((20, 7), (6, 4)), ((4, 4), (9, 3))] {
+            let mut caches = Caches::new(plain(from.0, from.1)).unwrap();
+            let held = from.0.min(to.0) - 1;
+            caches.accept(0, 0, &positions(0, held), held);
+            caches.relay(plain(to.0, to.1), held).unwrap();
+            for position in 0..held {
+                let (segment, row) = (position / to.1, position % to.1);
+                let segment = caches.segment(0, segment);
+                let rows = segment.len() / 2;
+                let found = [0, 1].map(|head| segment[head * rows + row].to_f32() as usize);
+                assert_eq!(found, [position; 2], "from {from:?} to {to:?}");
+            }
+            assert_eq!(caches.bytes(), 2 * 2 * to.0 as u64);
         }
     }
 

@@ -35,6 +35,10 @@ pub enum RequestError {
     EmptyPrompt,
     #[error("the prompt has {tokens} tokens, and the context holds {ctx}")]
     PromptTooLong { tokens: usize, ctx: usize },
+    #[error(
+        "{tokens} tokens need caches for {ctx}, which take {bytes} bytes, and {budget_bytes} are allowed"
+    )]
+    OverBudget { tokens: usize, ctx: usize, bytes: u64, budget_bytes: u64 },
     #[error("{tokens} tokens do not fit a pass of {most}")]
     PassTooLong { tokens: usize, most: usize },
     #[error("token {index} is {id}, and the vocabulary has {vocab_size} entries")]

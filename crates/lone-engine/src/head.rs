@@ -9,6 +9,9 @@ use lone_mil::TensorMut;
 use crate::pipeline::Surroundings;
 use crate::{RunError, buffer::Buffer};
 
+/// Entries of the vocabulary converted together.
+const BLOCK: usize = 512;
+
 /// All slices at each width they come in, narrowest first.
 #[derive(Debug)]
 pub(crate) struct Heads {
@@ -90,18 +93,28 @@ impl HeadWidth {
                 let package = surroundings.bundle.graphs[slice.graph].package.clone();
                 RunError::Backend { package, source }
             })?;
-            let count = slice.logits.len() / self.tokens;
-            for (column, row) in logits.chunks_exact_mut(surroundings.bundle.model.vocab_size).enumerate() {
-                let row = &mut row[slice.start..slice.start + count];
-                if self.tokens == 1 {
-                    slice.logits.convert_to_f32_slice(row);
+            slice.write_rows(self.tokens, surroundings.bundle.model.vocab_size, logits);
+        }
+        Ok(())
+    }
+}
+
+impl HeadSlice {
+    /// Copies its `logits (V', tokens)` to their place in as many rows as `logits (rows, V)` has.
+    fn write_rows(&self, tokens: usize, vocab_size: usize, logits: &mut [f32]) {
+        // A block of entries at a time, so that each is read from memory once and not for every row.
+        for (block, entries) in self.logits.chunks(BLOCK * tokens).enumerate() {
+            let start = self.start + block * BLOCK;
+            for (column, row) in logits.chunks_exact_mut(vocab_size).enumerate() {
+                let row = &mut row[start..start + entries.len() / tokens];
+                if tokens == 1 {
+                    entries.convert_to_f32_slice(row);
                     continue;
                 }
-                for (to, from) in row.iter_mut().zip(slice.logits.chunks_exact(self.tokens)) {
+                for (to, from) in row.iter_mut().zip(entries.chunks_exact(tokens)) {
                     *to = from[column].to_f32();
                 }
             }
         }
-        Ok(())
     }
 }

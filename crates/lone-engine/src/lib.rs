@@ -11,6 +11,7 @@
 mod buffer;
 mod cache;
 mod contract;
+mod cover;
 mod embeddings;
 mod error;
 #[cfg(test)]

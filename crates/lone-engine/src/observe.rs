@@ -32,11 +32,12 @@ impl Session {
         let mut rest = tokens;
         let mut logits = Vec::new();
         while !rest.is_empty() {
-            let pipeline = match role {
-                None => runtime.pipeline_for(self.ctx(), rest.len()),
-                Some(role) => runtime.pipeline_of(self.ctx(), role)?,
-            };
+            let mut pipeline = self.pipeline_to_observe(runtime, role, rest.len())?;
             let (block, after) = rest.split_at(rest.len().min(runtime.pipelines[pipeline].tokens));
+            if self.position() + block.len() > self.rung() && block.len() <= self.remaining() {
+                self.make_room(block.len())?;
+                pipeline = self.pipeline_to_observe(runtime, role, block.len())?;
+            }
             let vocab_size = runtime.facts().vocab_size;
             logits.resize(block.len() * vocab_size, 0.0);
             let position = self.position();
@@ -49,6 +50,18 @@ impl Session {
             rest = after;
         }
         Ok(())
+    }
+
+    fn pipeline_to_observe(
+        &self,
+        runtime: &Runtime,
+        role: Option<Role>,
+        tokens: usize,
+    ) -> Result<usize, RequestError> {
+        match role {
+            None => Ok(runtime.pipeline_for(self.rung(), tokens)),
+            Some(role) => runtime.pipeline_of(self.rung(), role),
+        }
     }
 }
 

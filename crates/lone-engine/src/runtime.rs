@@ -7,6 +7,7 @@ use lone_bundle::{Bundle, ModelFacts, Role};
 use lone_mil::Model;
 
 use crate::cache::{CacheLayout, Caches};
+use crate::cover::first_size;
 use crate::embeddings::EmbeddingTable;
 use crate::head::Heads;
 use crate::pipeline::{Pipeline, Surroundings};
@@ -61,6 +62,16 @@ impl Runtime {
             Some(index) => Err(RequestError::UnknownToken { index, id: tokens[index], vocab_size }),
             None => Ok(()),
         }
+    }
+
+    /// The pipeline of the first pass of the cheapest cover of `tokens` tokens at context `ctx`, and how many of them
+    /// it takes.
+    pub(crate) fn next_pass(&self, ctx: usize, tokens: usize) -> (usize, usize) {
+        let at_ctx = || self.pipelines.iter().enumerate().filter(|(_, pipeline)| pipeline.ctx == ctx);
+        let sizes: Vec<usize> = at_ctx().map(|(_, pipeline)| pipeline.tokens).collect();
+        let size = first_size(&sizes, tokens);
+        let (pipeline, _) = at_ctx().find(|(_, pipeline)| pipeline.tokens == size).expect("it has that size");
+        (pipeline, size.min(tokens))
     }
 
     /// The pipeline that takes `tokens` at context `ctx` with the least padding, or else the widest.

@@ -1,32 +1,38 @@
 //! One sequence of tokens and what the model remembers of it.
 //!
+//! A session begins with the smallest caches there are and moves to larger ones as it grows.
+//!
 //! A pass returns new cache rows and changes nothing; [`Pass::commit`] writes as many as are accepted. Whatever
 //! follows from that is here too: padded blocks, going back, and taking up the common prefix of a new prompt.
 
 mod pass;
+mod rungs;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use lone_bundle::Role;
 pub use pass::Pass;
+use rungs::Rungs;
 
-use crate::cache::Caches;
+use crate::cache::{CacheLayout, Caches};
 use crate::snapshot::Snapshots;
 use crate::{EngineError, Proposer, RequestError, Runtime};
 
 /// How a session is made.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionOptions {
-    /// One of [`Runtime::contexts`]; the longest when absent.
+    /// The most tokens it will hold, one of [`Runtime::contexts`]; the longest when absent.
     pub ctx: Option<usize>,
+    /// The most bytes its caches may take: contexts that need more are left out.
+    pub kv_budget_bytes: Option<u64>,
     /// How many positions it can go back to at most; see [`Session::rewind`].
     pub snapshots: usize,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        SessionOptions { ctx: None, snapshots: 16 }
+        SessionOptions { ctx: None, kv_budget_bytes: None, snapshots: 16 }
     }
 }
 
@@ -43,6 +49,9 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Session {
     caches: Caches,
+    /// Of every rung, and perhaps of more.
+    layouts: Vec<Arc<CacheLayout>>,
+    rungs: Rungs,
     tokens: Vec<u32>,
     /// `(V)`, what follows the last token, if `has_logits`.
     logits: Vec<f32>,
@@ -53,22 +62,18 @@ pub struct Session {
 }
 
 impl Runtime {
-    /// An empty session, all its caches allocated.
+    /// An empty session, with the smallest caches.
     ///
     /// # Errors
-    /// [`RequestError::Setting`] for a context length that is not loaded, [`crate::RunError::Memory`].
+    /// [`RequestError::Setting`] for a context length that is not loaded, [`RequestError::OverBudget`] if even the
+    /// smallest caches take more than is allowed, [`crate::RunError::Memory`].
     pub fn session(&self, options: &SessionOptions) -> Result<Session, EngineError> {
-        let layout = match options.ctx {
-            Some(ctx) => self.layouts.iter().find(|layout| layout.ctx == ctx),
-            None => self.layouts.last(),
-        };
-        let layout = layout.ok_or_else(|| RequestError::Setting {
-            field: "ctx",
-            found: options.ctx.unwrap_or_default().to_string(),
-            allowed: "a context length the bundle was converted and loaded for",
-        })?;
+        let contexts: Vec<usize> = self.contexts().collect();
+        let rungs = Rungs::new(&self.bundle, &contexts, options)?;
         Ok(Session {
-            caches: Caches::new(layout.clone())?,
+            caches: Caches::new(layout_of(&self.layouts, rungs.shortest()))?,
+            layouts: self.layouts.clone(),
+            rungs,
             tokens: Vec::new(),
             logits: vec![0.0; self.bundle.model.vocab_size],
             has_logits: false,
@@ -77,6 +82,11 @@ impl Runtime {
             proposer: None,
         })
     }
+}
+
+fn layout_of(layouts: &[Arc<CacheLayout>], ctx: usize) -> Arc<CacheLayout> {
+    let layout = layouts.iter().find(|layout| layout.ctx == ctx);
+    layout.expect("every rung is a context of the runtime").clone()
 }
 
 impl Session {
@@ -90,8 +100,13 @@ impl Session {
         self.tokens.len()
     }
 
-    /// Most tokens it can hold.
+    /// Most tokens it can hold, at its longest context.
     pub fn ctx(&self) -> usize {
+        self.rungs.longest()
+    }
+
+    /// Most tokens it can hold before it moves to larger caches.
+    pub fn rung(&self) -> usize {
         self.caches.layout().ctx
     }
 
@@ -105,7 +120,7 @@ impl Session {
         self.counters
     }
 
-    /// Bytes of its caches.
+    /// Bytes of its caches as of now.
     pub fn cache_bytes(&self) -> u64 {
         self.caches.bytes()
     }
@@ -148,8 +163,20 @@ impl Session {
         runtime: &'a mut Runtime,
         tokens: &'a [u32],
     ) -> Result<Pass<'a>, EngineError> {
-        let pipeline = runtime.pipeline_for(self.ctx(), tokens.len());
+        self.check(runtime, tokens)?;
+        self.make_room(tokens.len())?;
+        let pipeline = runtime.pipeline_for(self.rung(), tokens.len());
         self.pass_on(runtime, pipeline, tokens)
+    }
+
+    /// Moves to larger caches if those there are do not hold `tokens` more.
+    pub(crate) fn make_room(&mut self, tokens: usize) -> Result<(), EngineError> {
+        let needed = self.position() + tokens;
+        if needed <= self.rung() {
+            return Ok(());
+        }
+        let rung = self.rungs.holding(needed)?;
+        Ok(self.caches.relay(layout_of(&self.layouts, rung), self.position())?)
     }
 
     pub(crate) fn pass_on<'a>(
@@ -177,12 +204,7 @@ impl Session {
         if tokens.is_empty() {
             return Err(RequestError::EmptyPrompt);
         }
-        if tokens.len() > self.remaining() {
-            return Err(RequestError::PromptTooLong {
-                tokens: self.position() + tokens.len(),
-                ctx: self.ctx(),
-            });
-        }
+        self.rungs.holding(self.position() + tokens.len())?;
         runtime.check_tokens(tokens)
     }
 
@@ -193,8 +215,11 @@ impl Session {
     /// [`RequestError`] for no tokens, unknown ones, or more than fit the context; [`EngineError::Run`].
     pub fn advance(&mut self, runtime: &mut Runtime, tokens: &[u32]) -> Result<usize, EngineError> {
         self.check(runtime, tokens)?;
-        let pipeline = runtime.pipeline_for(self.ctx(), tokens.len());
-        let taken = tokens.len().min(runtime.pipelines[pipeline].tokens);
+        let (mut pipeline, mut taken) = runtime.next_pass(self.rung(), tokens.len());
+        while self.position() + taken > self.rung() {
+            self.make_room(taken)?;
+            (pipeline, taken) = runtime.next_pass(self.rung(), tokens.len());
+        }
         let pass = self.pass_on(runtime, pipeline, &tokens[..taken])?;
         if taken == tokens.len() {
             pass.commit_all()?
@@ -237,11 +262,11 @@ impl Session {
     /// # Errors
     /// [`RequestError`], with the numbers.
     pub fn check_prompt(&self, runtime: &Runtime, prompt: &[u32]) -> Result<(), RequestError> {
-        match prompt.len() {
-            0 => Err(RequestError::EmptyPrompt),
-            tokens if tokens > self.ctx() => Err(RequestError::PromptTooLong { tokens, ctx: self.ctx() }),
-            _ => runtime.check_tokens(prompt),
+        if prompt.is_empty() {
+            return Err(RequestError::EmptyPrompt);
         }
+        self.rungs.holding(prompt.len())?;
+        runtime.check_tokens(prompt)
     }
 
     /// Goes back to the longest common prefix of the session and `prompt` that can be had, and returns its length.
@@ -279,6 +304,8 @@ impl Session {
             _ if in_place && position > 0 => position,
             _ => {
                 self.caches.reset();
+                // Without memory for small caches the large ones serve as well.
+                let _ = self.caches.relay(layout_of(&self.layouts, self.rungs.shortest()), 0);
                 0
             }
         };

@@ -43,7 +43,7 @@ fn load(name: &str, options: &ConvertOptions) -> Runtime {
 }
 
 fn options() -> ConvertOptions {
-    ConvertOptions { ctx: 256, prefill: 16, ..ConvertOptions::default() }
+    ConvertOptions { ctx: vec![256], prefill: vec![16], ..ConvertOptions::default() }
 }
 
 fn session(runtime: &Runtime) -> Session {
@@ -102,7 +102,7 @@ fn bundles_with_one_function_a_chunk_answer_the_same() {
 #[test]
 fn a_conversation_that_grows_reads_only_what_is_new_and_is_where_one_begun_anew_would_be() {
     for name in MODELS {
-        let mut runtime = load(name, &ConvertOptions { ctx: 512, ..options() });
+        let mut runtime = load(name, &ConvertOptions { ctx: vec![512], ..options() });
         let mut growing = session(&runtime);
         let mut history = Vec::new();
         for case in cases(name).iter().step_by(9).take(8) {

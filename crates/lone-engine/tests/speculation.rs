@@ -58,8 +58,12 @@ impl Examined {
     fn new(name: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let bundle = directory.path().join("bundle");
-        let options =
-            ConvertOptions { ctx: 256, prefill: 32, spec_drafts: Some(16), ..ConvertOptions::default() };
+        let options = ConvertOptions {
+            ctx: vec![256],
+            prefill: vec![32],
+            spec_drafts: Some(16),
+            ..ConvertOptions::default()
+        };
         convert(&Checkpoint::open(&model(name)).unwrap(), &bundle, &options, &mut ()).unwrap();
         let backend = CpuBackend::new(CpuOptions { threads: NonZeroUsize::new(2), ..CpuOptions::default() });
         Examined {

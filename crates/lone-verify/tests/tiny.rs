@@ -38,8 +38,12 @@ impl Converted {
     fn new(name: &str) -> Self {
         let checkpoint = Checkpoint::open(&model(name)).unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let options =
-            ConvertOptions { ctx: 768, prefill: 16, spec_drafts: Some(4), ..ConvertOptions::default() };
+        let options = ConvertOptions {
+            ctx: vec![768],
+            prefill: vec![16],
+            spec_drafts: Some(4),
+            ..ConvertOptions::default()
+        };
         convert(&checkpoint, &dir.path().join("bundle"), &options, &mut ()).unwrap();
         Converted { checkpoint, dir }
     }

@@ -31,11 +31,13 @@ pub(crate) struct Converted {
 /// If they contradict each other, whatever the model.
 pub(crate) fn options(args: &ConversionArgs) -> Result<ConvertOptions, ConvertError> {
     let default = ConvertOptions::default();
-    let ctx = args.ctx.unwrap_or(default.ctx);
+    let ctx = args.ctx.clone().unwrap_or(default.ctx);
+    let shortest = ctx.first().copied().unwrap_or_default();
+    let usual_prefill = || default.prefill.iter().map(|&tokens| tokens.min(shortest)).collect();
     let options = ConvertOptions {
-        ctx,
         // Who asks for a small context need not ask for small passes too.
-        prefill: args.prefill.unwrap_or(default.prefill.min(ctx)),
+        prefill: args.prefill.clone().unwrap_or_else(usual_prefill),
+        ctx,
         spec_drafts: args.spec_drafts.or(default.spec_drafts),
         layers_per_model: args.layers_per_model.unwrap_or(default.layers_per_model),
         head_chunks: args.head_chunks.unwrap_or(default.head_chunks),
@@ -125,10 +127,11 @@ mod tests {
 
     #[test]
     fn passes_fit_a_small_context_unless_they_are_typed() {
-        let small = ConversionArgs { ctx: Some(32), ..ConversionArgs::default() };
-        assert_eq!(options(&small).unwrap().prefill, 32);
-        assert_eq!(options(&ConversionArgs { prefill: Some(8), ..small.clone() }).unwrap().prefill, 8);
-        let error = options(&ConversionArgs { prefill: Some(64), ..small }).unwrap_err();
+        let small = ConversionArgs { ctx: Some(vec![32, 4096]), ..ConversionArgs::default() };
+        assert_eq!(options(&small).unwrap().prefill, [32]);
+        let typed = ConversionArgs { prefill: Some(vec![8, 16]), ..small.clone() };
+        assert_eq!(options(&typed).unwrap().prefill, [8, 16]);
+        let error = options(&ConversionArgs { prefill: Some(vec![64]), ..small }).unwrap_err();
         assert!(error.to_string().starts_with("--prefill must be 1 to 32"), "{error}");
     }
 }

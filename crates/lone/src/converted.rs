@@ -105,7 +105,7 @@ mod tests {
         std::fs::write(dir.path().join("config.json"), "{}").unwrap();
         let first = identity(dir.path(), &options).unwrap();
         assert_eq!(identity(&dir.path().join("."), &options).unwrap(), first);
-        assert_ne!(identity(dir.path(), &ConvertOptions { ctx: 7, ..options.clone() }).unwrap(), first);
+        assert_ne!(identity(dir.path(), &ConvertOptions { ctx: vec![7], ..options.clone() }).unwrap(), first);
         std::fs::write(dir.path().join("notes.txt"), "not read").unwrap();
         assert_eq!(identity(dir.path(), &options).unwrap(), first);
         std::fs::write(dir.path().join("config.json"), "{ }").unwrap();

@@ -70,7 +70,7 @@ impl Speculation {
     fn widen(self, options: &mut ConvertOptions) {
         let (Speculation::Ngram { m, .. } | Speculation::Suffix { most: m }) = self;
         if !options.prefill_only {
-            options.spec_drafts.get_or_insert(m.min(options.ctx - 1).max(1));
+            options.spec_drafts.get_or_insert(m.min(options.ctx[0] - 1).max(1));
         }
     }
 }

@@ -100,7 +100,7 @@ fn declare_masks(
 ) -> Result<Vec<ValueId>, BuildError> {
     let kind = session.kinds[kind];
     let tokens = graph.tokens();
-    let segments = KeySegments::new(kind.rows.count(session.ctx), tokens);
+    let segments = KeySegments::new(kind.rows.count(graph.ctx()), tokens);
     let name = format!("mask_{}", kind.name);
     let named = segment_names(&name, &segments.mask, segments.is_cut());
     let mut masks = Vec::new();
@@ -126,7 +126,7 @@ fn declare_cache(
             return Ok(vec![graph.input(&name, [1, channels, rows, 1], binding)?]);
         }
     };
-    let segments = KeySegments::new(rows.count(session.ctx), graph.tokens());
+    let segments = KeySegments::new(rows.count(graph.ctx()), graph.tokens());
     let named = segment_names(&name, &segments.past, segments.is_cut());
     let mut parts = Vec::new();
     for (name, &rows) in named.iter().zip(&segments.past) {

@@ -16,7 +16,9 @@ use crate::support::{
 
 #[test]
 fn coremltools_takes_every_function_and_reads_the_weights_of_the_checkpoint() {
-    let tiny = ("tiny-lfm3", ConvertOptions { ctx: 20_000, ring: false, ..all_functions() });
+    let ladder =
+        ConvertOptions { ctx: vec![64, 20_000], prefill: vec![8, 32], ring: false, ..all_functions() };
+    let tiny = ("tiny-lfm3", ladder);
     let naive = ("tiny-lfm3", ConvertOptions { precision_rules: false, head_chunks: 3, ..all_functions() });
     let models = MODELS.map(|model| (model, all_functions()));
     let stored = models.into_iter().chain([tiny, naive]).map(|(model, options)| (model_dir(model), options));

@@ -98,7 +98,7 @@ pub(crate) fn least_cosine(a: &[Vec<f32>], b: &[Vec<f32>]) -> f64 {
 fn every_shape_of_every_model_says_what_transformers_says() {
     for model in MODELS {
         let golden = Golden::open(model).first(130);
-        let options = ConvertOptions { ctx: golden.tokens.len(), ..all_functions() };
+        let options = ConvertOptions { ctx: vec![golden.tokens.len()], ..all_functions() };
         let bundle = converted(model, &options);
         let [decode, prefill, verify] = [Role::Decode, Role::Prefill, Role::Verify].map(|role| {
             let found = logits(&bundle, role, &golden.tokens);
@@ -116,7 +116,11 @@ fn every_shape_of_every_model_says_what_transformers_says() {
 fn rings_that_wrapped_many_times_and_plain_caches_agree_with_transformers() {
     for (model, prefill) in [("micro/lfm3-window8", 3), ("tiny-lfm3", 40)] {
         let golden = Golden::open(model);
-        let ring = ConvertOptions { ctx: golden.tokens.len(), prefill, ..ConvertOptions::default() };
+        let ring = ConvertOptions {
+            ctx: vec![golden.tokens.len()],
+            prefill: vec![prefill],
+            ..ConvertOptions::default()
+        };
         let plain = ConvertOptions { ring: false, ..ring.clone() };
         let [ring, plain] = [ring, plain].map(|options| {
             let found = logits(&converted(model, &options), Role::Prefill, &golden.tokens);
@@ -131,8 +135,12 @@ fn rings_that_wrapped_many_times_and_plain_caches_agree_with_transformers() {
 #[test]
 fn the_naive_graphs_are_the_same_model() {
     let golden = Golden::open("micro/lfm3-window8");
-    let options =
-        ConvertOptions { precision_rules: false, ctx: 48, prefill: 16, ..ConvertOptions::default() };
+    let options = ConvertOptions {
+        precision_rules: false,
+        ctx: vec![48],
+        prefill: vec![16],
+        ..ConvertOptions::default()
+    };
     let found = logits(&converted("micro/lfm3-window8", &options), Role::Prefill, &golden.tokens);
     golden.check(MIN_COSINE, "naive", &found);
 }
@@ -151,7 +159,7 @@ fn split_and_scaled_reductions_sum_to_what_the_whole_ones_do() {
         let dir = write_fake(model);
         let checkpoint = Checkpoint::open(dir.path()).unwrap();
         let tokens: Vec<u32> = (0..20).map(|i| i * 13 % 300).collect();
-        let options = ConvertOptions { ctx: 32, prefill: 7, ..ConvertOptions::default() };
+        let options = ConvertOptions { ctx: vec![32], prefill: vec![7], ..ConvertOptions::default() };
         let bundle = convert_checkpoint(&checkpoint, &options);
         let found = logits(&bundle, Role::Prefill, &tokens);
         let expected = reference_logits(&checkpoint, &tokens);
@@ -167,8 +175,10 @@ fn a_weight_that_scaling_would_overflow_stays_as_it_is_with_a_note() {
     let tensor = "model.layers.0.conv.out_proj.weight";
     overwrite(dir.path(), tensor, &[4094.0, -4112.0]);
     let checkpoint = Checkpoint::open(dir.path()).unwrap();
-    let bundle =
-        convert_checkpoint(&checkpoint, &ConvertOptions { ctx: 8, prefill: 4, ..ConvertOptions::default() });
+    let bundle = convert_checkpoint(
+        &checkpoint,
+        &ConvertOptions { ctx: vec![8], prefill: vec![4], ..ConvertOptions::default() },
+    );
     assert_eq!(bundle.notes, [Note::Unscaled { tensor: tensor.into() }, Note::NoTokenizer]);
     let tokens = [5, 280, 17];
     let found = logits(&bundle, Role::Decode, &tokens);

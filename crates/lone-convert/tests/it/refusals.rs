@@ -76,7 +76,8 @@ fn tokens_that_the_model_has_no_embedding_for_are_counted_in_a_note() {
 
 #[test]
 fn options_are_refused_before_anything_is_read() {
-    let message = refusal(&model_dir("tiny-lfm2"), &ConvertOptions { ctx: 0, ..ConvertOptions::default() });
+    let message =
+        refusal(&model_dir("tiny-lfm2"), &ConvertOptions { ctx: vec![0], ..ConvertOptions::default() });
     assert_eq!(message, "--ctx must be 1 to 1048576, found 0");
 }
 
@@ -117,7 +118,7 @@ impl Progress for CancelAt {
 #[test]
 fn a_conversion_can_be_cancelled_at_any_block_and_leaves_nothing() {
     let checkpoint = Checkpoint::open(&model_dir("micro/lfm3-window8")).unwrap();
-    let options = ConvertOptions { ctx: 32, prefill: 4, ..ConvertOptions::default() };
+    let options = ConvertOptions { ctx: vec![32], prefill: vec![4], ..ConvertOptions::default() };
     let mut last_phase = None;
     for questions in (0..).step_by(4) {
         let parent = tempfile::tempdir().unwrap();

@@ -19,7 +19,8 @@ fn a_feed_forward_wider_than_4096_needs_the_rules() {
     let tokens: Vec<u32> = (0..20).map(|i| i * 13 % 300).collect();
     let expected = reference_logits(&checkpoint, &tokens);
     let similarity = |precision_rules: bool| {
-        let options = ConvertOptions { precision_rules, ctx: 32, prefill: 10, ..ConvertOptions::default() };
+        let options =
+            ConvertOptions { precision_rules, ctx: vec![32], prefill: vec![10], ..ConvertOptions::default() };
         let bundle = convert_checkpoint(&checkpoint, &options);
         least_cosine(&logits_on(&AneSim::new(Faults::M1), &bundle, Role::Prefill, &tokens), &expected)
     };
@@ -31,7 +32,8 @@ fn a_feed_forward_wider_than_4096_needs_the_rules() {
 fn with_the_rules_every_model_stays_near_transformers() {
     for model in MODELS {
         let golden = Golden::open(model).first(130);
-        let options = ConvertOptions { ctx: golden.tokens.len(), prefill: 16, ..ConvertOptions::default() };
+        let options =
+            ConvertOptions { ctx: vec![golden.tokens.len()], prefill: vec![16], ..ConvertOptions::default() };
         let bundle = converted(model, &options);
         for faults in [Faults::M1, Faults::M5] {
             let found = logits_on(&AneSim::new(faults), &bundle, Role::Prefill, &golden.tokens);

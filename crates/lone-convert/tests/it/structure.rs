@@ -76,14 +76,47 @@ fn a_chunk_is_given_what_it_uses_and_nothing_else() {
 #[test]
 fn a_ring_has_the_rows_of_its_window_and_a_plain_cache_those_of_the_context() {
     let rows = |ring, ctx| {
-        let bundle =
-            converted("micro/lfm3-window8", &ConvertOptions { ring, ctx, prefill: 4, ..Default::default() });
+        let bundle = converted(
+            "micro/lfm3-window8",
+            &ConvertOptions { ring, ctx: vec![ctx], prefill: vec![4], ..Default::default() },
+        );
         let sliding = bundle.content.caches.iter().find(|cache| cache.layer == 4).unwrap();
         let CacheKind::Key { rows, .. } = sliding.kind else { panic!("layer 4 slides") };
         rows.count(ctx)
     };
     assert_eq!((rows(true, 32), rows(false, 32)), (8, 32));
     assert_eq!(rows(true, 8), 8, "a ring as long as the context is a plain cache");
+}
+
+#[test]
+fn a_ladder_of_contexts_has_functions_for_each_over_the_same_weights() {
+    let convert = |ctx: &[usize], prefill: &[usize]| {
+        let options = ConvertOptions {
+            ctx: ctx.to_vec(),
+            prefill: prefill.to_vec(),
+            spec_drafts: Some(3),
+            ..ConvertOptions::default()
+        };
+        converted("micro/lfm3-window8", &options).content
+    };
+    let (single, ladder) = (convert(&[64], &[4]), convert(&[8, 64], &[4, 6]));
+    let weights = |bundle: &Bundle| -> Vec<u64> {
+        bundle.files.iter().filter(|file| file.path.ends_with("weight.bin")).map(|file| file.bytes).collect()
+    };
+    assert_eq!(weights(&ladder), weights(&single));
+    assert_eq!(ladder.contexts(), [8, 64]);
+    assert_eq!(ladder.caches, single.caches);
+    assert_eq!(ladder.cache_bytes(64), single.cache_bytes(64));
+    for graph in ladder.chunks() {
+        let shapes: Vec<_> =
+            graph.functions.iter().map(|function| (function.role, function.tokens, function.ctx)).collect();
+        let at = |ctx| {
+            [(Role::Decode, 1, ctx), (Role::Prefill, 4, ctx), (Role::Prefill, 6, ctx), (Role::Verify, 4, ctx)]
+        };
+        assert_eq!(shapes, [at(8), at(64)].concat());
+    }
+    assert_eq!(ladder.provenance.flags["ctx"], serde_json::json!([8, 64]));
+    assert_eq!(single.provenance.flags["ctx"], 64);
 }
 
 #[test]
@@ -117,7 +150,8 @@ fn head_slices_cover_the_vocabulary() {
 
 #[test]
 fn a_long_context_is_cut_into_segments_that_an_axis_can_hold() {
-    let options = ConvertOptions { ctx: 40_000, prefill: 2, ring: false, ..ConvertOptions::default() };
+    let options =
+        ConvertOptions { ctx: vec![40_000], prefill: vec![2], ring: false, ..ConvertOptions::default() };
     let bundle = converted("micro/lfm3-window8", &options);
     let chunk = bundle.content.chunks().nth(1).unwrap();
     for function in &chunk.functions {
@@ -159,7 +193,7 @@ fn what_deserves_a_word_is_told() {
     let notes = |model, options: &ConvertOptions| converted(model, options).notes;
     assert_eq!(notes("tiny-lfm3", &ConvertOptions::default()), []);
     assert_eq!(notes("micro/lfm3-window8", &ConvertOptions::default()), [Note::NoTokenizer]);
-    let long = ConvertOptions { ctx: 5000, ..ConvertOptions::default() };
+    let long = ConvertOptions { ctx: vec![5000], ..ConvertOptions::default() };
     let expected = [Note::LongContext { ctx: 5000, max_positions: 4096 }, Note::NoTokenizer];
     assert_eq!(notes("micro/lfm3-window8", &long), expected);
 }

@@ -53,7 +53,7 @@ pub(crate) fn model_dir(model: &str) -> PathBuf {
 
 /// Every shape there is.
 pub(crate) fn all_functions() -> ConvertOptions {
-    ConvertOptions { ctx: 128, prefill: 8, spec_drafts: Some(16), ..ConvertOptions::default() }
+    ConvertOptions { ctx: vec![128], prefill: vec![8], spec_drafts: Some(16), ..ConvertOptions::default() }
 }
 
 pub(crate) fn convert_model(

@@ -151,8 +151,8 @@ fn assert_same_logits(one: &Observation, other: &Observation, what: &str) {
 /// Short passes of odd lengths and several packages, so that little lines up by chance.
 pub(crate) fn options() -> ConvertOptions {
     ConvertOptions {
-        ctx: 640,
-        prefill: 28,
+        ctx: vec![640],
+        prefill: vec![28],
         spec_drafts: Some(4),
         layers_per_model: 3,
         head_chunks: 2,
@@ -191,7 +191,7 @@ fn rings_and_whole_caches_give_the_same() {
 #[test]
 fn a_context_in_segments_is_attended_to_as_one() {
     let name = "micro/lfm2-old-config";
-    let options = ConvertOptions { ctx: 40_000, spec_drafts: None, ..options() };
+    let options = ConvertOptions { ctx: vec![40_000], spec_drafts: None, ..options() };
     let (bundle, golden) = (bundle(name, &options), Golden::open(name));
     let chunk =
         cpu(true).open(&bundle.path().join("bundle/chunk_00.mlpackage"), &Default::default()).unwrap();

@@ -19,7 +19,8 @@ fn backend() -> CpuBackend {
 
 /// The plans of some functions of one package of a converted model.
 fn plans(model: &str, package: &str, functions: &[&str]) -> String {
-    let options = ConvertOptions { ctx: 64, prefill: 8, layers_per_model: 8, head_chunks: 1, ..options() };
+    let options =
+        ConvertOptions { ctx: vec![64], prefill: vec![8], layers_per_model: 8, head_chunks: 1, ..options() };
     let bundle = bundle(model, &options);
     let package = bundle.path().join("bundle").join(package);
     let model = backend().open(&package, &LoadOptions::default()).unwrap();

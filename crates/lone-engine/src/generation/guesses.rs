@@ -24,9 +24,11 @@ impl Generation {
         if session.position() + 1 != self.prompt.len() + self.token_ids.len() {
             return None;
         }
-        let (pipeline, terms) = runtime.verify(session.ctx())?;
-        // A pass says one token more than it guesses.
-        let most = session.remaining().min(self.max_new_tokens - self.token_ids.len()).saturating_sub(1);
+        let (pipeline, terms) = runtime.verify(session.rung())?;
+        // A pass says one token more than it guesses. Where the caches end, a step without guesses moves to larger ones.
+        let most = (session.rung() - session.position())
+            .min(self.max_new_tokens - self.token_ids.len())
+            .saturating_sub(1);
         let most = most.min(terms.most);
         if most == 0 {
             return None;

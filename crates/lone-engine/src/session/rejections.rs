@@ -34,8 +34,12 @@ impl Plain {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/micro/lfm3-window8");
         let parent = tempfile::tempdir().unwrap();
         let bundle = parent.path().join("bundle");
-        let options =
-            ConvertOptions { ctx: 40, prefill: 4, spec_drafts: Some(DRAFTS), ..ConvertOptions::default() };
+        let options = ConvertOptions {
+            ctx: vec![40],
+            prefill: vec![4],
+            spec_drafts: Some(DRAFTS),
+            ..ConvertOptions::default()
+        };
         convert(&Checkpoint::open(&model).unwrap(), &bundle, &options, &mut ()).unwrap();
         let mut runtime = Runtime::load(&bundle, backend, &LoadOptions::default()).unwrap();
         let vocab_size = runtime.facts().vocab_size as u32;

@@ -182,13 +182,92 @@ fn sessions_of_different_lengths_share_a_runtime() {
     assert_eq!(runtime.contexts().collect::<Vec<_>>(), [16, 40]);
     let mut short = runtime.session(&SessionOptions { ctx: Some(16), ..SessionOptions::default() }).unwrap();
     let mut long = runtime.session(&SessionOptions::default()).unwrap();
-    assert_eq!((short.cache_bytes(), long.cache_bytes()), (16 * 16 + 128, 16 * 40 + 128));
+    assert_eq!((short.ctx(), long.ctx()), (16, 40));
+    assert_eq!((short.cache_bytes(), long.cache_bytes()), (16 * 16 + 128, 16 * 16 + 128));
     for token in tokens(16) {
         extend_and_check(&spec, &mut runtime, &mut short, &[token]);
         extend_and_check(&spec, &mut runtime, &mut long, &[token, token]);
     }
+    assert_eq!((short.cache_bytes(), long.cache_bytes()), (16 * 16 + 128, 16 * 40 + 128));
     let error = runtime.session(&SessionOptions { ctx: Some(17), ..SessionOptions::default() }).unwrap_err();
     assert!(error.to_string().starts_with("ctx is 17"), "{error}");
+}
+
+/// A ladder of contexts of which each divides its caches differently.
+fn ladder() -> Spec {
+    Spec { contexts: vec![12, 20, 40, 90], segment_rows: 15, ..Spec::default() }
+}
+
+#[test]
+fn a_session_moves_up_when_it_must_and_says_the_same_on_every_rung() {
+    for block in [1, 2, 3, 5, 8, 13, 90] {
+        let spec = ladder();
+        let (mut runtime, mut session) = start(&spec);
+        let mut rungs = vec![session.rung()];
+        for more in tokens(90).chunks(block) {
+            extend_and_check(&spec, &mut runtime, &mut session, more);
+            assert!(session.rung() >= session.position());
+            let smaller = runtime.contexts().filter(|ctx| *ctx < session.rung()).last().unwrap_or(0);
+            assert!(session.position() > smaller, "{} tokens on {}", session.position(), session.rung());
+            rungs.push(session.rung());
+        }
+        rungs.dedup();
+        let expected: &[usize] = if block == 90 { &[12, 90] } else { &[12, 20, 40, 90] };
+        assert_eq!(rungs, expected, "by {block}");
+        assert_eq!(session.remaining(), 0);
+    }
+}
+
+#[test]
+fn every_role_climbs_the_ladder() {
+    let spec = ladder();
+    let tokens = tokens(90);
+    let expected = reference(&tokens, spec.window);
+    for role in [None, Some(Role::Decode), Some(Role::Prefill), Some(Role::Verify)] {
+        let (mut runtime, mut session) = start(&spec);
+        let mut seen = 0;
+        let check = |observed: &crate::Observed<'_>| {
+            assert_eq!(
+                observed.logits, expected[observed.position],
+                "{role:?}, position {}",
+                observed.position
+            );
+            seen += 1;
+        };
+        session.observe(&mut runtime, role, &tokens, check).unwrap();
+        assert_eq!((seen, session.rung()), (90, 90));
+    }
+}
+
+#[test]
+fn going_back_on_a_higher_rung_is_going_back() {
+    let spec = ladder();
+    let (mut runtime, mut session) = start(&spec);
+    session.set_prompt(&mut runtime, &tokens(11)).unwrap();
+    session.extend(&mut runtime, &tokens(40)).unwrap();
+    assert_eq!((session.rewind(11), session.rung()), (11, 90));
+    extend_and_check(&spec, &mut runtime, &mut session, &[4, 2]);
+    assert_eq!((session.rewind(3), session.rung()), (0, 12), "what is empty is small again");
+    extend_and_check(&spec, &mut runtime, &mut session, &tokens(30));
+}
+
+#[test]
+fn a_budget_leaves_out_the_contexts_that_exceed_it() {
+    let spec = ladder();
+    let mut runtime = spec.load();
+    let with = |kv_budget_bytes| SessionOptions {
+        kv_budget_bytes: Some(kv_budget_bytes),
+        ..SessionOptions::default()
+    };
+    let needed = |ctx: u64| 16 * ctx + 128;
+    let mut session = runtime.session(&with(needed(40) + 15)).unwrap();
+    assert_eq!(session.ctx(), 40);
+    extend_and_check(&spec, &mut runtime, &mut session, &tokens(40));
+    let expected = "41 tokens need caches for 90, which take 1568 bytes, and 783 are allowed";
+    assert_eq!(session.extend(&mut runtime, &[1]).unwrap_err().to_string(), expected);
+    assert_eq!(session.check_prompt(&runtime, &[1; 41]).unwrap_err().to_string(), expected);
+    let error = runtime.session(&with(needed(12) - 1)).unwrap_err().to_string();
+    assert_eq!(error, "12 tokens need caches for 12, which take 320 bytes, and 319 are allowed");
 }
 
 #[test]
@@ -240,8 +319,9 @@ proptest! {
         ring: bool,
         window in 1usize..9,
         segment_rows in prop_oneof![Just(7usize), Just(1000)],
+        contexts in prop_oneof![Just(vec![150]), Just(vec![9, 32, 150])],
     ) {
-        let spec = Spec { contexts: vec![150], window, ring, segment_rows, ..Spec::default() };
+        let spec = Spec { contexts, window, ring, segment_rows, ..Spec::default() };
         let (mut runtime, mut session) = start(&spec);
         for step in moves {
             match step {

@@ -10,13 +10,14 @@ const WEIGHTS: &str = "Weights and arithmetic";
 /// The flags that decide what a conversion makes of a checkpoint. Absent ones take the converter's defaults.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConversionArgs {
-    /// Tokens the caches hold: the longest prompt and answer together [default: 2048]
-    #[arg(long, value_name = "TOKENS", value_parser = number::context, allow_negative_numbers = true, help_heading = SHAPES)]
-    pub(crate) ctx: Option<usize>,
+    /// Tokens the caches hold: the longest prompt and answer together. Of several lengths, each session begins with the
+    /// first and moves up as it grows [default: 2048]
+    #[arg(long, value_name = "TOKENS,…", value_delimiter = ',', value_parser = number::context, allow_negative_numbers = true, help_heading = SHAPES)]
+    pub(crate) ctx: Option<Vec<usize>>,
 
-    /// Tokens of a prompt computed in one pass [default: 64]
-    #[arg(long, value_name = "TOKENS", value_parser = number::pass_tokens, allow_negative_numbers = true, help_heading = SHAPES)]
-    pub(crate) prefill: Option<usize>,
+    /// Tokens of a prompt computed in one pass. Of several sizes, each prompt takes the cheapest [default: 64]
+    #[arg(long, value_name = "TOKENS,…", value_delimiter = ',', value_parser = number::pass_tokens, allow_negative_numbers = true, help_heading = SHAPES)]
+    pub(crate) prefill: Option<Vec<usize>>,
 
     /// Add a pass that checks this many drafted tokens, for speculative decoding
     #[arg(long, value_name = "DRAFTS", value_parser = number::pass_tokens, allow_negative_numbers = true, help_heading = SHAPES)]

@@ -34,6 +34,29 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
     whole(text, 0..=usize::MAX)
 }
 
+/// A size: bytes, or a number with a unit.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 7] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("kB", 1000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("B", 1),
+    ];
+    let unit = UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)));
+    let (number, scale) = unit.unwrap_or((text, 1));
+    let number: f64 =
+        number.trim().parse().map_err(|_| "must be a size, such as 512MB or 2GiB".to_owned())?;
+    let bytes = number * scale as f64;
+    if (0.0..1e18).contains(&bytes) {
+        Ok(bytes as u64)
+    } else {
+        Err("must be between 0 and 1e18 bytes".to_owned())
+    }
+}
+
 /// A token id, perhaps among spaces.
 pub(super) fn token_id(text: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| "must be token ids between commas, such as 1,5,7".to_owned())
@@ -122,6 +145,18 @@ mod tests {
         assert_eq!(finite("inf"), Err("must be finite".into()));
         assert_eq!(finite("NaN"), Err("must be finite".into()));
         assert_eq!(finite("warm"), Err("not a number".into()));
+    }
+
+    #[test]
+    fn sizes_have_units_of_a_thousand_or_of_1024() {
+        for (text, expected) in
+            [("512", 512), ("2kB", 2000), ("1.5MB", 1_500_000), ("2 GiB", 2 << 30), ("7B", 7)]
+        {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "MB", "-1MB", "much", "NaN", "1e30GB"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::{ConversionArgs, EngineArgs, PromptArgs, SamplingArgs, SourceArgs, SpeculationArgs, number};
+use super::{
+    ConversionArgs, EngineArgs, PromptArgs, SamplingArgs, SessionArgs, SourceArgs, SpeculationArgs, number,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,6 +52,9 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
+
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
 
     #[command(flatten)]
     pub(crate) conversion: ConversionArgs,

@@ -6,7 +6,7 @@ mod report;
 use std::time::Instant;
 
 use lone_bundle::Bundle;
-use lone_engine::{FinishReason, Generation, LoadOptions, Request, RequestError, Runtime, SessionOptions};
+use lone_engine::{FinishReason, Generation, LoadOptions, Request, Runtime};
 
 use super::Context;
 use crate::args::RunArgs;
@@ -37,7 +37,9 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     let bundle = Bundle::open(&dir)?;
     let tokenizer = bundle::tokenizer(&dir)?;
     let tokens = prompt.tokens(tokenizer.as_deref(), &dir, &bundle.model)?;
-    check_length(tokens.len(), &bundle)?;
+    let options = args.session.options();
+    // Refused before the weights are loaded.
+    options.check_length(&bundle, tokens.len())?;
     let request = Request {
         prompt: tokens,
         sampling: sampling::resolve(&args.sampling, &bundle.model.sampling),
@@ -49,7 +51,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
 
     let start = Instant::now();
     let mut runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
-    let mut session = runtime.session(&SessionOptions::default())?;
+    let mut session = runtime.session(&options)?;
     session.set_proposer(&runtime, speculation.map(Speculation::proposer))?;
     let setting = Setting {
         model: bundle.model.name,
@@ -71,14 +73,6 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     }
     match generation.finish_reason() {
         Some(FinishReason::Cancelled) => Err(Failure::Interrupted(String::new())),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses a prompt that does not fit before the weights are loaded.
-fn check_length(tokens: usize, bundle: &Bundle) -> Result<(), RequestError> {
-    match bundle.contexts().last() {
-        Some(&ctx) if tokens > ctx => Err(RequestError::PromptTooLong { tokens, ctx }),
         _ => Ok(()),
     }
 }

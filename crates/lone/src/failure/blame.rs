@@ -112,6 +112,9 @@ impl From<RequestError> for Failure {
             RequestError::PromptTooLong { tokens, .. } if *tokens <= MOST_CONTEXT => {
                 Some(format!("convert with --ctx {} or more", tokens.next_power_of_two()))
             }
+            RequestError::OverBudget { .. } => {
+                Some("a larger --kv-budget, or a bundle converted with a shorter --ctx too".to_owned())
+            }
             RequestError::NoVerify => Some("convert with --spec-drafts 16".to_owned()),
             RequestError::PromptTooLong { .. } => {
                 Some(format!("shorten the prompt: no context is longer than {MOST_CONTEXT}"))

@@ -364,3 +364,22 @@ fn a_bundle_that_cannot_check_guesses_says_how_to_make_one_that_can() {
      hint: convert with --spec-drafts 16
     ");
 }
+
+#[test]
+fn a_budget_for_caches_refuses_a_prompt_that_needs_more_before_loading() {
+    let machine = Machine::new();
+    let asked = |budget: &str| {
+        let prompt = vec!["5"; 100].join(",");
+        let ladder =
+            ["run", "--model", "demo", "--ctx", "64,512", "--prefill", "16,64", "--prompt-ids", &prompt];
+        machine.run(&[&ladder[..], &["--max-new-tokens", "2", "--quiet", "--kv-budget", budget]].concat())
+    };
+    let allowed = asked("1MB");
+    assert_eq!(allowed.code, 0, "{}", allowed.stderr);
+    let refused = asked("100kB");
+    assert_eq!(refused.code, 1);
+    insta::assert_snapshot!(refused.stderr, @r"
+    error: 100 tokens need caches for 512, which take 278016 bytes, and 100000 are allowed
+     hint: a larger --kv-budget, or a bundle converted with a shorter --ctx too
+    ");
+}

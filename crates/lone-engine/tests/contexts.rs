@@ -1,0 +1,156 @@
+//! Long prompts and many rungs: the small trained model against its f32 reference, and real shapes at 32k and 128k.
+
+#![cfg(test)]
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use lone_convert::{ConvertOptions, convert};
+use lone_cpu::{CpuBackend, CpuOptions};
+use lone_engine::{Generation, LoadOptions, Request, Runtime, Session, SessionOptions};
+use lone_lfm::{ChatTemplate, Checkpoint, Conversation, Reference, SpecialText, Tokenizer};
+use serde::Deserialize;
+use xtask::fake_checkpoint::{self, Model, Options, Preset};
+
+/// How alike logits must be after up to 8000 tokens in fp16.
+const LEAST_COSINE: f64 = 0.9995;
+
+#[derive(Deserialize)]
+struct Exam {
+    questions: Vec<Question>,
+}
+
+#[derive(Deserialize)]
+struct Question {
+    task: String,
+    messages: Vec<serde_json::Value>,
+    answer: String,
+}
+
+fn tiny() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/tiny-lfm3")
+}
+
+fn load(checkpoint: &Path, options: &ConvertOptions) -> Runtime {
+    let directory = tempfile::tempdir().unwrap();
+    let bundle = directory.path().join("bundle");
+    convert(&Checkpoint::open(checkpoint).unwrap(), &bundle, options, &mut ()).unwrap();
+    let backend = CpuBackend::new(CpuOptions { threads: NonZeroUsize::new(2), ..CpuOptions::default() });
+    Runtime::load(&bundle, &backend, &LoadOptions::default()).unwrap()
+}
+
+fn session(runtime: &Runtime) -> Session {
+    runtime.session(&SessionOptions::default()).unwrap()
+}
+
+/// Every question of the exam with its answer, as a prompt would have them.
+fn exam() -> Vec<(String, Vec<u32>, String)> {
+    let (template, tokenizer) = (ChatTemplate::open(&tiny()).unwrap(), Tokenizer::open(&tiny()).unwrap());
+    let exam: Exam = serde_json::from_slice(&std::fs::read(tiny().join("exam.json")).unwrap()).unwrap();
+    let asked = exam.questions.into_iter().map(|Question { task, messages, answer }| {
+        let text = template.render(&Conversation::new(&messages)).unwrap();
+        (task, tokenizer.encode(&text).unwrap(), answer)
+    });
+    asked.collect()
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}
+
+#[test]
+fn a_prompt_of_8000_tokens_agrees_with_the_f32_reference_at_the_end_of_every_rung() {
+    let tokens: Vec<u32> = exam().into_iter().flat_map(|(_, prompt, _)| prompt).take(8000).collect();
+    assert_eq!(tokens.len(), 8000);
+    let rungs = vec![512, 2048, 4096, 8192];
+    let options = ConvertOptions { ctx: rungs.clone(), prefill: vec![16, 256], ..ConvertOptions::default() };
+    let mut runtime = load(&tiny(), &options);
+    let mut session = session(&runtime);
+    let ends = rungs.iter().filter(|rung| **rung < 8000);
+    let positions: Vec<usize> =
+        ends.flat_map(|rung| [rung - 1, *rung, rung + 1, rung + 20]).chain([8000]).collect();
+
+    let checkpoint = Checkpoint::open(&tiny()).unwrap();
+    let reference = Reference::new(&checkpoint);
+    let hidden = reference.hidden(&tokens, |_, _| ()).unwrap();
+    let width = checkpoint.config().hidden_size;
+    let rows: Vec<f32> = positions
+        .iter()
+        .flat_map(|position| &hidden[(position - 1) * width..position * width])
+        .copied()
+        .collect();
+    reference.logits(&rows, |row, expected| {
+        let position = positions[row];
+        session.extend(&mut runtime, &tokens[session.position()..position]).unwrap();
+        let smallest = rungs.iter().find(|rung| **rung >= position).unwrap();
+        assert_eq!(session.rung(), *smallest, "at {position}");
+        let cosine = cosine(session.logits().unwrap(), expected);
+        assert!(cosine >= LEAST_COSINE, "at {position}: {cosine}");
+    });
+    assert_eq!(session.position(), 8000);
+}
+
+#[test]
+fn what_was_said_on_a_lower_rung_is_recalled_on_a_higher_one() {
+    let rungs = vec![16, 24, 32, 48, 64, 256];
+    let options = ConvertOptions { ctx: rungs, prefill: vec![8], ..ConvertOptions::default() };
+    let mut runtime = load(&tiny(), &options);
+    let tokenizer = Tokenizer::open(&tiny()).unwrap();
+    let (mut right, mut climbed) = (0, 0);
+    let recall: Vec<_> = exam().into_iter().filter(|(task, ..)| task == "recall").collect();
+    assert_eq!(recall.len(), 40);
+    for (_, prompt, answer) in &recall {
+        let mut session = session(&runtime);
+        let stop_tokens = runtime.facts().eos_token_ids.clone();
+        let request =
+            Request { prompt: prompt.clone(), stop_tokens, max_new_tokens: 40, ..Request::default() };
+        let mut generation = Generation::begin(&runtime, &mut session, None, request).unwrap();
+        generation.run(&mut runtime, &mut session, &AtomicBool::new(false), &mut |_| ()).unwrap();
+        let (_, said) = generation.token_ids().split_last().unwrap();
+        right += usize::from(tokenizer.decode(said, SpecialText::Keep) == *answer);
+        climbed += usize::from(session.rung() > 16);
+    }
+    assert_eq!((right, climbed), (40, 40));
+}
+
+#[test]
+fn a_prompt_of_255_tokens_is_four_passes_of_64() {
+    let prompt: Vec<u32> = exam().into_iter().flat_map(|(_, prompt, _)| prompt).take(255).collect();
+    let mut runtime = load(&tiny(), &ConvertOptions { ctx: vec![64, 512], ..ConvertOptions::default() });
+    let mut session = session(&runtime);
+    session.set_prompt(&mut runtime, &prompt).unwrap();
+    let counters = session.counters();
+    assert_eq!((counters.passes, counters.tokens), (4, 255));
+}
+
+/// LFM3-1.7B's caches behind layers that are otherwise small.
+fn lfm3_caches() -> Model {
+    Model { hidden: 64, ffn: 64, vocab: 300, ..Preset::Lfm3_1_7b.model() }
+}
+
+#[test]
+fn contexts_of_32k_and_128k_load_and_take_what_the_architecture_says() {
+    let checkpoint = tempfile::tempdir().unwrap();
+    let options = Options { tokenizer: false, ..Options::new(lfm3_caches()) };
+    fake_checkpoint::write(checkpoint.path(), &options).unwrap();
+    let rungs = [2048, 32_768, 131_072];
+    let options = ConvertOptions { ctx: rungs.to_vec(), prefill: vec![16], ..ConvertOptions::default() };
+    let mut runtime = load(checkpoint.path(), &options);
+    // 6 layers of full attention, 5 rings of 256 rows, keys and values of 4 heads of 128; 13 windows of 6 inputs.
+    let bytes = |ctx: u64| 2 * ((6 * ctx + 5 * 256) * 2 * 4 * 128 + 13 * 6 * 64);
+    for ctx in rungs {
+        let options = SessionOptions { ctx: Some(ctx), ..SessionOptions::default() };
+        let mut session = runtime.session(&options).unwrap();
+        assert_eq!((session.ctx(), session.rung(), session.cache_bytes()), (ctx, 2048, bytes(2048)));
+        let budget = Some(bytes(ctx as u64) - 1);
+        let refused = runtime.session(&SessionOptions { kv_budget_bytes: budget, ..options });
+        assert!(refused.map_or(0, |session| session.ctx()) < ctx);
+        session.extend(&mut runtime, &[1, 2, 3]).unwrap();
+    }
+    let mut session = session(&runtime);
+    let prompt: Vec<u32> = (0..2064).map(|i| i % 300).collect();
+    session.extend(&mut runtime, &prompt).unwrap();
+    assert_eq!((session.rung(), session.cache_bytes()), (32_768, bytes(32_768)));
+}

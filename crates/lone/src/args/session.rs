@@ -1,0 +1,21 @@
+//! Flags of every command that answers: what a session may take.
+
+use clap::Args;
+use lone_engine::SessionOptions;
+
+use super::number;
+
+/// The limits of a session.
+#[derive(Debug, Args)]
+pub(crate) struct SessionArgs {
+    /// Most memory for a session's caches, such as 512MB or 2GiB: contexts that need more are left out
+    #[arg(long, value_name = "SIZE", value_parser = number::bytes, allow_negative_numbers = true, help_heading = "Engine")]
+    kv_budget: Option<u64>,
+}
+
+impl SessionArgs {
+    /// The options of a session within these limits.
+    pub(crate) fn options(&self) -> SessionOptions {
+        SessionOptions { kv_budget_bytes: self.kv_budget, ..SessionOptions::default() }
+    }
+}
