@@ -6,4 +6,5 @@
 pub mod ane_table;
 pub mod convert_time;
 pub mod fake_checkpoint;
+pub mod speculation;
 mod split_mix;

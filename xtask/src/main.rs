@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use xtask::ane_table;
 use xtask::convert_time;
 use xtask::fake_checkpoint::{self, DType, Model, Options, Preset};
+use xtask::speculation;
 
 #[derive(Parser)]
 #[command(name = "xtask", about = "Development tasks")]
@@ -25,6 +26,18 @@ enum Task {
     ConvertTime(ConvertTime),
     /// Write a checkpoint of real dimensions with random weights
     FakeCheckpoint(FakeCheckpoint),
+    /// Print what guessing tokens buys; needs 3 GB of disk for a while
+    Speculation(Speculation),
+}
+
+#[derive(Args)]
+struct Speculation {
+    /// Where the trained models are
+    #[arg(long, default_value = "models")]
+    models: PathBuf,
+    /// Rounds of which medians are taken
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
 }
 
 #[derive(Args)]
@@ -128,5 +141,8 @@ fn main() -> anyhow::Result<()> {
         Task::AneTable => Ok(write!(io::stdout(), "{}", ane_table::Report::compute()?)?),
         Task::ConvertTime(task) => Ok(write!(io::stdout(), "{}", task.measure()?)?),
         Task::FakeCheckpoint(task) => fake_checkpoint::write(&task.out, &task.options()),
+        Task::Speculation(task) => {
+            Ok(write!(io::stdout(), "{}", speculation::report(&task.models, task.rounds)?)?)
+        }
     }
 }

@@ -12,6 +12,11 @@ impl SplitMix {
         word ^ (word >> 31)
     }
 
+    /// Uniform in [0, 1).
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     /// The sum of twelve uniform numbers has deviation 1 and, less its mean 6, nearly a normal distribution.
     pub(crate) fn normal(&mut self) -> f32 {
         (0..12).map(|_| (self.next() >> 40) as f32 / (1u64 << 24) as f32).sum::<f32>() - 6.0
