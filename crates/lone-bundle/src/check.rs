@@ -1,7 +1,7 @@
-//! Is the bundle whole? Consistency of the description, sizes at load, hashes on request.
+//! Is the bundle whole? Consistency of the description, sizes and small files' hashes at load, all hashes on request.
 
-use std::fs::{File, Metadata};
-use std::io::Read;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Bundle {
     ) -> Result<Vec<DamagedFile>, BundleError> {
         let mut damaged = Vec::new();
         for entry in &self.files {
-            let damage = match entry.size_damage(dir) {
+            let damage = match entry.size_damage(dir)? {
                 None => entry.hash_damage(dir, &mut progress)?,
                 damage => damage,
             };
@@ -67,18 +67,29 @@ impl Bundle {
         Ok(damaged)
     }
 
-    pub(crate) fn check_sizes(&self, dir: &Path) -> Result<(), BundleError> {
+    /// Compares every file with its size, and all but the weights, which are many times larger than the rest, with
+    /// their hashes.
+    pub(crate) fn check_all_but_weights(&self, dir: &Path) -> Result<(), BundleError> {
         for entry in &self.files {
             let path = dir.join(&entry.path);
-            match entry.size_damage(dir) {
+            let damage = match entry.size_damage(dir)? {
+                None if !self.holds_weights(entry) => entry.hash_damage(dir, &mut |_| {})?,
+                damage => damage,
+            };
+            match damage {
                 Some(FileDamage::Size { expected, found }) => {
                     return Err(BundleError::FileSize { path, expected, found });
                 }
-                Some(_) => return Err(BundleError::MissingFile { path }),
+                Some(FileDamage::Missing) => return Err(BundleError::MissingFile { path }),
+                Some(FileDamage::Hash { .. }) => return Err(BundleError::FileHash { path }),
                 None => {}
             }
         }
         Ok(())
+    }
+
+    fn holds_weights(&self, entry: &FileEntry) -> bool {
+        entry.path == self.embeddings.file || entry.path.ends_with("/weight.bin")
     }
 
     /// Checks what the description says of itself: paths stay inside, indices are in range, chunks cover the
@@ -128,13 +139,19 @@ impl Bundle {
 }
 
 impl FileEntry {
-    fn size_damage(&self, dir: &Path) -> Option<FileDamage> {
-        let metadata = std::fs::metadata(dir.join(&self.path)).ok().filter(Metadata::is_file);
-        match metadata.map(|metadata| metadata.len()) {
-            None => Some(FileDamage::Missing),
-            Some(found) if found != self.bytes => Some(FileDamage::Size { expected: self.bytes, found }),
-            Some(_) => None,
-        }
+    fn size_damage(&self, dir: &Path) -> Result<Option<FileDamage>, BundleError> {
+        let path = dir.join(&self.path);
+        let found = match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            Ok(_) => return Ok(Some(FileDamage::Missing)),
+            // What has a file above it is not there either.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(Some(FileDamage::Missing));
+            }
+            Err(source) => return Err(BundleError::Io { path, source }),
+        };
+        let differs = found != self.bytes;
+        Ok(differs.then_some(FileDamage::Size { expected: self.bytes, found }))
     }
 
     fn hash_damage(

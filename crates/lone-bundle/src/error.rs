@@ -22,4 +22,6 @@ pub enum BundleError {
     MissingFile { path: PathBuf },
     #[error("{}: expected {expected} bytes, found {found}: the file is damaged or the copy incomplete", path.display())]
     FileSize { path: PathBuf, expected: u64, found: u64 },
+    #[error("{} is not as it was written: its hash is another", path.display())]
+    FileHash { path: PathBuf },
 }

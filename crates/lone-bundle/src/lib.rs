@@ -56,25 +56,25 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// As [`Bundle::open_description`], and checks that every file is there with the size it should have. Hashes
-    /// are not read: see [`Bundle::check_files`].
+    /// As [`Bundle::open_description`], and checks that every file is there with the size it should have, and all but
+    /// the weights with the hash: for those see [`Bundle::check_files`].
     ///
     /// # Errors
     /// [`BundleError`], naming the file or the field.
     pub fn open(dir: &Path) -> Result<Self, BundleError> {
         let bundle = Bundle::open_description(dir)?;
-        bundle.check_sizes(dir)?;
+        bundle.check_all_but_weights(dir)?;
         Ok(bundle)
     }
 
-    /// Reads `dir/bundle.json`, refuses schemas newer than [`SCHEMA`], and checks that the description is
+    /// Reads `dir/bundle.json`, refuses schemas other than 1 to [`SCHEMA`], and checks that the description is
     /// consistent. No other file is looked at.
     ///
     /// # Errors
     /// [`BundleError`], naming `bundle.json` or the field.
     pub fn open_description(dir: &Path) -> Result<Self, BundleError> {
         let path = dir.join(FILE_NAME);
-        let text = std::fs::read(&path).map_err(|source| match source.kind() {
+        let text = read_file(&path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => BundleError::NotABundle { dir: dir.into() },
             _ => BundleError::Io { path: path.clone(), source },
         })?;
@@ -82,6 +82,10 @@ impl Bundle {
         let SchemaOnly { schema } = serde_json::from_slice(&text).map_err(json)?;
         if schema > SCHEMA {
             return Err(BundleError::NewerSchema { found: schema, known: SCHEMA });
+        }
+        if schema == 0 {
+            let (field, expected) = ("schema".to_owned(), format!("1 to {SCHEMA}"));
+            return Err(BundleError::Inconsistent { field, expected, found: schema.to_string() });
         }
         let bundle: Bundle = serde_json::from_slice(&text).map_err(json)?;
         bundle.check_consistency()?;
@@ -128,6 +132,14 @@ impl Bundle {
         all.dedup();
         all
     }
+}
+
+/// Reads a regular file: nothing that could wait for somebody to write to it.
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("not a file"));
+    }
+    std::fs::read(path)
 }
 
 #[derive(Deserialize)]

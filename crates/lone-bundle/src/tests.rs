@@ -55,11 +55,15 @@ fn bundle() -> Bundle {
 
 fn with_table(content: &[u8]) -> (tempfile::TempDir, Bundle) {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("embeddings.bin"), content).unwrap();
     let mut bundle = bundle();
-    let blake3 = blake3::hash(content).to_hex().to_string();
-    bundle.files.push(FileEntry { path: "embeddings.bin".into(), bytes: content.len() as u64, blake3 });
+    bundle.files.push(written(dir.path(), "embeddings.bin", content));
     (dir, bundle)
+}
+
+fn written(dir: &Path, name: &str, content: &[u8]) -> FileEntry {
+    std::fs::write(dir.join(name), content).unwrap();
+    let blake3 = blake3::hash(content).to_hex().to_string();
+    FileEntry { path: name.into(), bytes: content.len() as u64, blake3 }
 }
 
 #[test]
@@ -75,6 +79,34 @@ fn a_newer_schema_is_refused_before_its_fields_are_read() {
     std::fs::write(dir.path().join(FILE_NAME), r#"{"schema": 99}"#).unwrap();
     let error = Bundle::open(dir.path()).unwrap_err().to_string();
     assert!(error.contains("schema 99"), "{error}");
+}
+
+#[test]
+fn a_schema_that_never_was_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(FILE_NAME), r#"{"schema": 0}"#).unwrap();
+    let error = Bundle::open(dir.path()).unwrap_err().to_string();
+    assert_eq!(error, "bundle.json: schema: expected 1 to 1, found 0");
+}
+
+#[test]
+fn a_description_that_is_no_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join(FILE_NAME)).unwrap();
+    let error = Bundle::open(dir.path()).unwrap_err().to_string();
+    assert!(error.ends_with("bundle.json: not a file"), "{error}");
+}
+
+#[test]
+fn a_changed_byte_is_found_at_load_in_all_files_but_weights() {
+    let (dir, mut bundle) = with_table(&[1; 80]);
+    bundle.files.push(written(dir.path(), "tokenizer.json", b"{}"));
+    bundle.save(dir.path()).unwrap();
+    std::fs::write(dir.path().join("embeddings.bin"), [2; 80]).unwrap();
+    Bundle::open(dir.path()).unwrap();
+    std::fs::write(dir.path().join("tokenizer.json"), b"[]").unwrap();
+    let error = Bundle::open(dir.path()).unwrap_err().to_string();
+    assert!(error.ends_with("tokenizer.json is not as it was written: its hash is another"), "{error}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub enum ConvertError {
     Exists { out: PathBuf },
     #[error("{} is being written by another conversion", out.display())]
     Busy { out: PathBuf },
-    #[error("{} exists and is not a bundle; only a bundle can be replaced", out.display())]
+    #[error("{} exists and is no bundle, or holds more than a bundle; only a bundle can be replaced", out.display())]
     NotReplaceable { out: PathBuf },
     #[error("{} is not the name of a directory to create", out.display())]
     NoName { out: PathBuf },

@@ -13,7 +13,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lone_bundle::FILE_NAME;
+
 use crate::ConvertError;
+use crate::write::{COMPANIONS, EMBEDDINGS_FILE};
 
 /// What the name of an unfinished bundle has between that of its target and the process.
 const PARTIAL: &str = ".partial-";
@@ -108,6 +111,7 @@ impl Target {
                 continue;
             }
             match lock(&sibling.path()) {
+                Lock::Ours(_held) if !is_unfinished_bundle(&sibling.path()) => {}
                 Lock::Ours(_held) => {
                     // Failure is no reason to refuse: the space may not even be needed.
                     let _ = fs::remove_dir_all(sibling.path());
@@ -190,10 +194,30 @@ impl Drop for Staging {
     }
 }
 
-/// A bundle, or an empty directory.
+/// A bundle, whole or damaged, and nothing besides; or an empty directory.
 fn is_replaceable(out: &Path) -> bool {
-    out.join(lone_bundle::FILE_NAME).is_file()
-        || fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none())
+    let Some(names) = names_in(out) else { return false };
+    names.is_empty()
+        || names.iter().any(|name| name == FILE_NAME) && names.iter().all(|name| is_of_a_bundle(name))
+}
+
+/// What lies in a directory, if it is one that can be read.
+fn names_in(dir: &Path) -> Option<Vec<OsString>> {
+    let entries = fs::read_dir(dir).ok()?;
+    entries.map(|entry| entry.ok().map(|entry| entry.file_name())).collect()
+}
+
+/// Whether a bundle has something of this name at its top.
+fn is_of_a_bundle(name: &OsStr) -> bool {
+    name == FILE_NAME
+        || name == EMBEDDINGS_FILE
+        || COMPANIONS.iter().any(|companion| name == *companion)
+        || Path::new(name).extension().is_some_and(|extension| extension == "mlpackage")
+}
+
+/// Whether nothing is in there but what belongs to a bundle.
+fn is_unfinished_bundle(dir: &Path) -> bool {
+    names_in(dir).is_some_and(|names| names.iter().all(|name| is_of_a_bundle(name)))
 }
 
 /// Makes `parent` and what is missing above it; innermost first.
@@ -313,6 +337,8 @@ mod tests {
                 assert!(matches!(check_target(out, force), Err(ConvertError::NotReplaceable { .. })));
             }
         }
+        fs::write(dir.path().join("bundle.json"), "{}").unwrap();
+        assert!(matches!(check_target(dir.path(), true), Err(ConvertError::NotReplaceable { .. })));
         assert!(matches!(Target::new(Path::new("/"), true), Err(ConvertError::NoName { .. })));
         assert!(matches!(Target::new(Path::new("a/.."), true), Err(ConvertError::NoName { .. })));
     }
@@ -339,8 +365,12 @@ mod tests {
         for dir in abandoned.iter().chain(&foreign).chain([&live]) {
             bundle(dir, "");
         }
+        let precious = dir.path().join(".m.partial-4");
+        bundle(&precious, "");
+        fs::write(precious.join("letter.txt"), "").unwrap();
         let writer = held(&live);
         let staging = stage(&dir.path().join("m"), false);
+        assert!(precious.join("letter.txt").exists());
         assert!(abandoned.iter().all(|dir| !dir.exists()));
         assert!(foreign.iter().all(|dir| dir.exists()) && live.exists());
         drop((writer, staging));

@@ -21,7 +21,7 @@ use crate::{ConvertError, Progress};
 pub(crate) const EMBEDDINGS_FILE: &str = "embeddings.bin";
 
 /// Files of the checkpoint that a bundle takes along, where there are any.
-const COMPANIONS: [&str; 5] = [
+pub(crate) const COMPANIONS: [&str; 5] = [
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",

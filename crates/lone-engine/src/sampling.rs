@@ -6,6 +6,9 @@ use lone_bundle::SamplingDefaults;
 
 use crate::RequestError;
 
+/// What may be added to a logit at a time: far more than models' logits differ by, and never enough to overflow.
+const MOST_LOGITS: f32 = 1000.0;
+
 /// Settings of a [`Sampler`](crate::Sampler), which applies them in the order they stand in here, bias first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
@@ -76,11 +79,12 @@ impl Sampling {
         require("temperature", self.temperature, |t| t >= 0.0, "a number of at least 0")?;
         require("top_p", self.top_p, |p| (0.0..=1.0).contains(&p), "from 0 to 1")?;
         require("min_p", self.min_p, |p| (0.0..=1.0).contains(&p), "from 0 to 1")?;
-        require("repetition_penalty", self.repetition_penalty, |r| r > 0.0, "a number above 0")?;
-        require("presence_penalty", self.presence_penalty, |_| true, "a finite number")?;
-        require("frequency_penalty", self.frequency_penalty, |_| true, "a finite number")?;
+        let (factor, logits) = (self.repetition_penalty, |penalty: f32| penalty.abs() <= MOST_LOGITS);
+        require("repetition_penalty", factor, |r| (0.01..=100.0).contains(&r), "from 0.01 to 100")?;
+        require("presence_penalty", self.presence_penalty, logits, "from -1000 to 1000")?;
+        require("frequency_penalty", self.frequency_penalty, logits, "from -1000 to 1000")?;
         for (&id, &bias) in &self.logit_bias {
-            require("logit_bias", bias, |_| true, "finite numbers")?;
+            require("logit_bias", bias, logits, "from -1000 to 1000")?;
             if id as usize >= vocab_size {
                 let found = format!("for token {id}");
                 return Err(RequestError::Setting {
@@ -140,10 +144,14 @@ mod tests {
             (Sampling { min_p: -0.1, ..greedy() }, "min_p is -0.1, and must be from 0 to 1"),
             (
                 Sampling { repetition_penalty: 0.0, ..greedy() },
-                "repetition_penalty is 0, and must be a number above 0",
+                "repetition_penalty is 0, and must be from 0.01 to 100",
             ),
             (Sampling { presence_penalty: f32::INFINITY, ..greedy() }, "presence_penalty is inf"),
             (Sampling { frequency_penalty: f32::NAN, ..greedy() }, "frequency_penalty is NaN"),
+            (
+                Sampling { frequency_penalty: -2e3, ..greedy() },
+                "frequency_penalty is -2000, and must be from -1000 to",
+            ),
             (Sampling { logit_bias: [(1, f32::NAN)].into(), ..greedy() }, "logit_bias is NaN"),
             (
                 Sampling { logit_bias: [(9, 1.0)].into(), ..greedy() },

@@ -1,13 +1,17 @@
 //! What a bundle looks like on disk, for every model of the repository.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use crate::support::{MODELS, all_functions, convert_checkpoint, converted, copy_of};
 use lone_bundle::{Binding, Bundle, CacheKind, GraphKind, Role};
 use lone_convert::{ConvertOptions, Note};
-use lone_lfm::Checkpoint;
+use lone_lfm::chat::Conversation;
+use lone_lfm::{ChatTemplate, Checkpoint};
 use lone_mil::package::Package;
 use lone_mil::{Function, ValueId};
+use serde_json::{Value, json};
+use xtask::fake_checkpoint::{self, Model, Preset};
 
 #[test]
 fn every_package_opens_and_its_functions_are_as_described() {
@@ -171,21 +175,28 @@ fn a_long_context_is_cut_into_segments_that_an_axis_can_hold() {
     }
 }
 
+/// Of all its files: programs, description and tokenizer too, which weigh in a model of a few MB and in no other.
 #[test]
 fn a_bundle_with_drafts_is_little_more_than_the_checkpoint_and_its_embeddings() {
-    for model in MODELS {
-        let bundle = converted(model, &all_functions());
-        let model = &bundle.content.model;
-        let embeddings = 2 * (model.vocab_size * model.hidden_size) as u64;
-        let stored: u64 = bundle.content.files.iter().map(|file| file.bytes).sum();
-        let weights: u64 = (bundle.content.files.iter())
-            .filter(|file| file.path.ends_with(".bin"))
-            .map(|file| file.bytes)
-            .sum();
-        let limit = (2 * model.parameters + embeddings) * 105 / 100;
-        assert!(weights <= limit, "{weights} bytes of weights, at most {limit}");
-        assert!(stored > weights);
-    }
+    let preset = Preset::Lfm3_1_7b.model();
+    let model = Model {
+        hidden: 512,
+        ffn: 2048,
+        heads: 8,
+        kv_heads: 2,
+        head_dim: 64,
+        layers: 8,
+        vocab: 16_000,
+        ..preset
+    };
+    let checkpoint = tempfile::tempdir().unwrap();
+    fake_checkpoint::write(checkpoint.path(), &fake_checkpoint::Options::new(model)).unwrap();
+    let bundle = convert_checkpoint(&Checkpoint::open(checkpoint.path()).unwrap(), &all_functions());
+    let model = &bundle.content.model;
+    let weights = 2 * (model.parameters + (model.vocab_size * model.hidden_size) as u64);
+    let stored: u64 = bundle.content.files.iter().map(|file| file.bytes).sum();
+    let description = fs::metadata(bundle.path("bundle.json")).unwrap().len();
+    assert!(stored + description <= weights * 105 / 100, "{stored} bytes, and {weights} of weights");
 }
 
 #[test]
@@ -202,12 +213,36 @@ fn what_deserves_a_word_is_told() {
 fn the_text_files_of_a_checkpoint_come_along_as_they_are() {
     let checkpoint = copy_of("tiny-lfm3");
     let roles = r#"{"bos_token": "<|startoftext|>"}"#;
-    std::fs::write(checkpoint.path().join("special_tokens_map.json"), roles).unwrap();
+    fs::write(checkpoint.path().join("special_tokens_map.json"), roles).unwrap();
     let bundle =
         convert_checkpoint(&Checkpoint::open(checkpoint.path()).unwrap(), &ConvertOptions::default());
     let names = ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"];
     for name in names {
-        let original = std::fs::read(checkpoint.path().join(name)).unwrap();
-        assert!(original == std::fs::read(bundle.path(name)).unwrap(), "{name}");
+        let original = fs::read(checkpoint.path().join(name)).unwrap();
+        assert!(original == fs::read(bundle.path(name)).unwrap(), "{name}");
     }
+}
+
+#[test]
+fn the_chat_template_of_a_fake_checkpoint_renders() {
+    let model = Model {
+        hidden: 64,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 16,
+        ffn: 96,
+        layers: 2,
+        vocab: 300,
+        ..Preset::Lfm2_350m.model()
+    };
+    let checkpoint = tempfile::tempdir().unwrap();
+    fake_checkpoint::write(checkpoint.path(), &fake_checkpoint::Options::new(model)).unwrap();
+    let template = ChatTemplate::open(checkpoint.path()).unwrap();
+    let turn = |role: &str, content: &str| json!({ "role": role, "content": content });
+    let (system, user) = (turn("system", "Be brief."), turn("user", "Hello"));
+    let rendered = |messages: &[Value]| template.render(&Conversation::new(messages)).unwrap();
+    let opening = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
+    assert_eq!(rendered(std::slice::from_ref(&user)), format!("<|startoftext|>{opening}"));
+    let with_system = format!("<|startoftext|><|im_start|>system\nBe brief.<|im_end|>\n{opening}");
+    assert_eq!(rendered(&[system, user]), with_system);
 }

@@ -85,9 +85,14 @@ pub(super) fn not_negative(text: &str) -> Result<f32, String> {
     within(text, "at least 0", |number| number >= 0.0)
 }
 
-/// A number above zero.
-pub(super) fn positive(text: &str) -> Result<f32, String> {
-    within(text, "above 0", |number| number > 0.0)
+/// What the odds of a token are divided by.
+pub(super) fn penalty_factor(text: &str) -> Result<f32, String> {
+    within(text, "between 0.01 and 100", |number| (0.01..=100.0).contains(&number))
+}
+
+/// What is subtracted from a logit.
+pub(super) fn penalty(text: &str) -> Result<f32, String> {
+    within(text, "between -1000 and 1000", |number| (-1000.0..=1000.0).contains(&number))
 }
 
 /// A probability.
@@ -108,11 +113,6 @@ pub(super) fn cosine(text: &str) -> Result<f64, String> {
 /// A share that leaves something.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     within(text, "above 0 and at most 1", |number| number > 0.0 && number <= 1.0)
-}
-
-/// Any number but the infinite ones.
-pub(super) fn finite(text: &str) -> Result<f32, String> {
-    within(text, "finite", |_| true)
 }
 
 fn within<T: FromStr + Into<f64> + Copy>(
@@ -137,14 +137,15 @@ mod tests {
         assert_eq!(not_negative("0"), Ok(0.0));
         assert_eq!(not_negative("-1"), Err("must be at least 0".into()));
         assert_eq!(not_negative("inf"), Err("must be finite".into()));
-        assert_eq!(positive("0"), Err("must be above 0".into()));
+        assert_eq!(penalty_factor("0"), Err("must be between 0.01 and 100".into()));
+        assert_eq!(penalty("-3e38"), Err("must be between -1000 and 1000".into()));
         assert_eq!(probability("1.5"), Err("must be between 0 and 1".into()));
         assert_eq!(positive_probability("0"), Err("must be above 0 and at most 1".into()));
         assert_eq!(cosine("0.999"), Ok(0.999));
         assert_eq!(cosine("NaN"), Err("must be between -1 and 1".into()));
-        assert_eq!(finite("inf"), Err("must be finite".into()));
-        assert_eq!(finite("NaN"), Err("must be finite".into()));
-        assert_eq!(finite("warm"), Err("not a number".into()));
+        assert_eq!(penalty("inf"), Err("must be between -1000 and 1000".into()));
+        assert_eq!(penalty("NaN"), Err("must be between -1000 and 1000".into()));
+        assert_eq!(penalty("warm"), Err("not a number".into()));
     }
 
     #[test]

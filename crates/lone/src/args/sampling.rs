@@ -26,16 +26,16 @@ pub(crate) struct SamplingArgs {
     pub(crate) min_p: Option<f32>,
 
     /// Divide the odds of tokens that have occurred, the prompt's included; 1 changes nothing
-    #[arg(long, value_name = "FACTOR", value_parser = number::positive, allow_negative_numbers = true, help_heading = SAMPLING)]
+    #[arg(long, value_name = "FACTOR", value_parser = number::penalty_factor, allow_negative_numbers = true, help_heading = SAMPLING)]
     pub(crate) repetition_penalty: Option<f32>,
 
     /// Subtract from the logits of tokens the answer has used
-    #[arg(long, value_name = "LOGITS", value_parser = number::finite, allow_negative_numbers = true)]
+    #[arg(long, value_name = "LOGITS", value_parser = number::penalty, allow_negative_numbers = true)]
     #[arg(help_heading = SAMPLING)]
     pub(crate) presence_penalty: Option<f32>,
 
     /// Subtract from the logits of tokens, for each time the answer has used them
-    #[arg(long, value_name = "LOGITS", value_parser = number::finite, allow_negative_numbers = true)]
+    #[arg(long, value_name = "LOGITS", value_parser = number::penalty, allow_negative_numbers = true)]
     #[arg(help_heading = SAMPLING)]
     pub(crate) frequency_penalty: Option<f32>,
 

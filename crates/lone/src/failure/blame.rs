@@ -1,6 +1,7 @@
 //! Whose fault a library's error is, and what to do about it.
 
 use std::error::Error;
+use std::io;
 
 use lone_bundle::BundleError;
 use lone_convert::ConvertError;
@@ -26,13 +27,20 @@ fn chain(error: &dyn Error) -> String {
     message
 }
 
+/// Whether a file could not be read for reasons that lie outside of it.
+fn is_refused_by_the_system(error: &(dyn Error + 'static)) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    let refused = matches!(kind, Some(io::ErrorKind::PermissionDenied | io::ErrorKind::OutOfMemory));
+    refused || error.source().is_some_and(is_refused_by_the_system)
+}
+
 impl From<BundleError> for Failure {
     fn from(error: BundleError) -> Self {
         let hint = match &error {
             BundleError::NotABundle { .. } => {
                 Some("make one with `lone convert`, or give a checkpoint with --model")
             }
-            BundleError::MissingFile { .. } | BundleError::FileSize { .. } => {
+            BundleError::MissingFile { .. } | BundleError::FileSize { .. } | BundleError::FileHash { .. } => {
                 Some("copy the bundle again, or convert the checkpoint again")
             }
             _ => None,
@@ -97,6 +105,7 @@ impl From<LoadError> for Failure {
         match error {
             LoadError::Bundle(error) => error.into(),
             LoadError::Memory(error) => error.into(),
+            error if is_refused_by_the_system(&error) => Failure::user(chain(&error)),
             error => {
                 let hint =
                     "find out what has changed with `lone inspect --check`, or convert the checkpoint again";

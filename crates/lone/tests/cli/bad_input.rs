@@ -230,10 +230,13 @@ fn weights_that_make_no_numbers_are_damage_and_no_fault_of_lone() {
 fn other_damage_to_a_package_is_found_at_load() {
     let model = "chunk_00.mlpackage/Data/com.apple.CoreML/model.mlmodel";
     type Damage = (&'static str, fn(&Path));
-    let damages: [Damage; 5] = [
+    let damages: [Damage; 7] = [
         ("chunk_00.mlpackage/Manifest.json", |path| std::fs::remove_file(path).unwrap()),
         (model, |path| File::create(path).map(drop).unwrap()),
         (model, |path| overwrite(path, 0, &[0xff; 64])),
+        // Whatever the byte means.
+        (model, flip_last_byte),
+        ("head_00.mlpackage/Manifest.json", flip_last_byte),
         // The first record's magic number, behind the file's header.
         ("head_00.mlpackage/Data/com.apple.CoreML/weights/weight.bin", |path| overwrite(path, 64, &[0; 4])),
         ("embeddings.bin", |path| OpenOptions::new().write(true).open(path).unwrap().set_len(10).unwrap()),

@@ -65,7 +65,7 @@ fn force_does_not_replace_what_is_no_bundle() {
         let flags = ["convert", "--model", &micro(), "--out", out, "--force"];
         let outcome = machine.run(&flags[..flags.len() - usize::from(!force)]);
         assert_eq!(outcome.code, 1, "{}", outcome.stdout);
-        assert!(outcome.stderr.contains("is not a bundle"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("is no bundle"), "{}", outcome.stderr);
         assert!(!outcome.stderr.contains("--force"), "{}", outcome.stderr);
     }
     assert_eq!(names(&machine.path().join("precious")), ["thesis.txt"]);
