@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
+use xtask::fake_checkpoint::{self, Model, Options, Preset};
 
 use crate::machine::{Machine, Outcome, model};
 
@@ -192,6 +193,24 @@ fn ranges_are_those_of_every_value() {
     }
     let outcome = verify(&Machine::new(), &["--ranges"]);
     assert!(outcome.stdout.contains("nearest to its limit is "), "{}", outcome.stdout);
+}
+
+#[test]
+fn without_the_precision_rules_a_feed_forward_wider_than_4096_fails_on_the_simulated_engine() {
+    let machine = Machine::new();
+    let lfm3 = Preset::Lfm3_1_7b.model();
+    let model =
+        Model { hidden: 64, heads: 4, head_dim: 16, ffn: 8200, layers: 5, window: 8, vocab: 300, ..lfm3 };
+    let options = Options { tokenizer: false, ..Options::new(model) };
+    fake_checkpoint::write(&machine.path().join("wide"), &options).unwrap();
+    let ids = (0..20).map(|i| (i * 13 % 300).to_string()).collect::<Vec<_>>().join(",");
+    let flags = ["verify", "--model", "./wide", "--prompt-ids", &ids, "--ctx", "32", "--json"];
+    let report = |more: &[&str]| json(&machine.run(&[&flags[..], more].concat()));
+    let on_engine = ["--backend", "ane-sim"];
+    assert_eq!(report(&on_engine)["passed"], true);
+    assert_eq!(report(&["--no-precision-rules"])["passed"], true, "the rules are for the engine alone");
+    let outcome = machine.run(&[&flags[..], &on_engine, &["--no-precision-rules"]].concat());
+    assert_eq!((outcome.code, &json(&outcome)["passed"]), (1, &false.into()), "{}", outcome.stderr);
 }
 
 /// A shell script that stands in for Python.
