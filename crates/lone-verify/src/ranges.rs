@@ -14,7 +14,7 @@ const FP16_MAX: f32 = 65_504.0;
 const PRODUCT_LIMIT: f32 = 32_768.0;
 /// The smallest normal fp16 number: 2^-14. The matrix unit of some engines takes anything below it for zero.
 const SMALLEST_NORMAL: f32 = 1.0 / 16_384.0;
-/// A value is close to its limit from this share of it on. The mask's -40 000 is not.
+/// A value is close to its limit from this share of it on.
 const CLOSE: f32 = 0.75;
 /// What fp16 arithmetic loses anyway, relative to a value: half a step, 2^-11.
 const ROUNDING: f64 = 1.0 / 2048.0;
@@ -42,6 +42,8 @@ pub struct ValueRange {
     pub limit: Option<f32>,
     /// Whether a matrix unit makes or reads it, so that its subnormal numbers may count as zero.
     pub in_product: bool,
+    /// Whether only a softmax reads it, so that elements below zero are not looked at: they may be as low as they like.
+    pub only_weighs: bool,
     /// Largest magnitude of a finite element.
     pub largest: f32,
     /// Smallest magnitude that is not zero; absent where all are.
@@ -92,6 +94,7 @@ impl ValueRange {
             op,
             limit: Some(FP16_MAX),
             in_product: false,
+            only_weighs: false,
             largest: 0.0,
             smallest: None,
             infinite: 0,
@@ -123,7 +126,7 @@ impl ValueRange {
     /// Takes in the elements of one run.
     fn widen(&mut self, elements: &[f16]) {
         let (mut all, mut subnormal) = (0f64, 0f64);
-        for element in elements {
+        for element in elements.iter().filter(|&&element| !(self.only_weighs && element < f16::ZERO)) {
             let magnitude = element.to_f32().abs();
             if !magnitude.is_finite() {
                 self.nan += u64::from(magnitude.is_nan());
@@ -186,6 +189,15 @@ mod tests {
         assert_eq!(range(FP16_MAX, &[2.0 * small]).flushed, 0.0);
         let elementwise = ValueRange { in_product: false, ..range(FP16_MAX, &[small]) };
         assert_eq!(elementwise.risk(), None);
+    }
+
+    #[test]
+    fn how_far_below_zero_masked_scores_are_does_not_matter() {
+        let mut scores = ValueRange { only_weighs: true, ..range(FP16_MAX, &[]) };
+        scores.widen(&[3.0, -40_000.0, f32::NEG_INFINITY].map(f16::from_f32));
+        assert_eq!((scores.largest, scores.risk()), (3.0, None));
+        scores.widen(&[f16::INFINITY]);
+        assert_eq!(scores.risk(), Some(Risk::Overflow));
     }
 
     #[test]

@@ -9,19 +9,30 @@ const PRODUCTS: [&str; 3] = ["conv", "linear", "matmul"];
 pub(super) struct Uses {
     in_product: Vec<bool>,
     only_divides: Vec<bool>,
+    only_weighs: Vec<bool>,
 }
 
 impl Uses {
     pub(super) fn of(function: &Function) -> Self {
         let none = vec![false; function.values.len()];
-        let mut uses = Uses { in_product: none.clone(), only_divides: none };
+        let (only_divides, only_weighs) = (none.clone(), none.clone());
+        let mut uses = Uses { in_product: none, only_divides, only_weighs };
         for op in &function.ops {
-            op.reads().for_each(|id| uses.only_divides[id.index()] = true);
+            op.reads().for_each(|id| {
+                uses.only_divides[id.index()] = true;
+                uses.only_weighs[id.index()] = true;
+            });
             if is_product(op) {
                 op.reads().chain(&op.outputs).for_each(|id| uses.in_product[id.index()] = true);
             }
         }
-        function.outputs.iter().for_each(|id| uses.only_divides[id.index()] = false);
+        for op in function.ops.iter().filter(|op| op.spec.name != "softmax") {
+            op.reads().for_each(|id| uses.only_weighs[id.index()] = false);
+        }
+        for id in &function.outputs {
+            uses.only_divides[id.index()] = false;
+            uses.only_weighs[id.index()] = false;
+        }
         // Backwards, so that what becomes of a sum is known before its terms are looked at.
         for op in function.ops.iter().rev() {
             let divides = |id: &ValueId| match op.spec.name {
@@ -38,6 +49,12 @@ impl Uses {
     /// Whether a matrix unit makes or reads the value.
     pub(super) fn in_product(&self, id: ValueId) -> bool {
         self.in_product[id.index()]
+    }
+
+    /// Whether nothing is made of the value but weights, by a softmax: however far below zero an element is, its weight is
+    /// zero. Masked scores are so.
+    pub(super) fn only_weighs(&self, id: ValueId) -> bool {
+        self.only_weighs[id.index()]
     }
 
     /// Whether the value, made by `op`, may be infinite: an exponential, perhaps with something added, of which nothing
@@ -82,6 +99,17 @@ mod tests {
             infinite(&GATE.replace("y: ", "z: ").replace("e: ", "y: ").replace("x = e", "x = y")),
             ["d"]
         );
+    }
+
+    #[test]
+    fn scores_that_only_a_softmax_reads_only_weigh() {
+        let body = "
+            axis: int32() = const(val = int32() 1)
+            a: fp16(1,4,2,2) = exp(x = x)
+            b: fp16(1,4,2,2) = exp(x = a)
+            w: fp16(1,4,2,2) = softmax(x = b, axis = axis)
+            y: fp16(1,4,2,2) = add(x = a, y = w)";
+        assert_eq!(names(body, |uses, id, _| uses.only_weighs(id)), ["b"]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl<'a> RangeWatch<'a> {
                 () if is_product(op) => Some(PRODUCT_LIMIT),
                 () => Some(FP16_MAX),
             };
-            ValueRange { limit, in_product: uses.in_product(id), ..range }
+            ValueRange { limit, in_product: uses.in_product(id), only_weighs: uses.only_weighs(id), ..range }
         });
         let ranges: Vec<ValueRange> = ranges.collect();
         let names = ranges.iter().map(|range| range.value.clone()).collect();
