@@ -3,20 +3,23 @@
 //! Weights are walked through from one call to the next, so that they come from memory and not from a cache, as
 //! they do in a model. Run on a machine that has nothing else to do.
 
+use std::fmt;
 use std::hint::black_box;
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use half::f16;
-use lone_cpu::kernels::{Attention, Blend, Columns, PastSegment, VisibleKeys};
+use lone_cpu::kernels::{
+    Attention, Blend, Columns, IndexBits, Palettized, PastSegment, VisibleKeys, Weights,
+};
 use lone_cpu::{Isa, Kernels, Pool, cores};
 
 /// Rows and cols of LFM2-350M's `w1`.
 const ROWS: usize = 4608;
 const COLS: usize = 1024;
 
-/// Matrices to walk through: more than caches hold.
-const MATRICES: usize = 16;
+/// Bytes to walk through: more than caches hold.
+const WEIGHT_BYTES: usize = 16 * ROWS * COLS * size_of::<f16>();
 
 fn main() {
     divan::main();
@@ -30,21 +33,64 @@ fn pool() -> Pool {
     Pool::new(cores::physical_cores())
 }
 
-/// Weights that are not all alike, for [`MATRICES`] matrices.
-fn weights() -> Vec<f16> {
-    (0..ROWS * COLS * MATRICES)
-        .map(|i| f16::from_bits((i.wrapping_mul(40_503) >> 5 & 0x3BFF) as u16))
-        .collect()
+/// What a linear layer is measured with.
+struct Arm {
+    isa: Isa,
+    /// Of an index, or none for fp16.
+    bits: Option<IndexBits>,
 }
 
-/// The bandwidth to hold `matvec_f16` against: every weight read once, eight bytes at a time.
+impl fmt::Display for Arm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bits {
+            None => write!(f, "f16.{}", self.isa),
+            Some(bits) => write!(f, "{bits}.{}", self.isa),
+        }
+    }
+}
+
+fn arms() -> Vec<Arm> {
+    let forms = [None, Some(IndexBits::Eight), Some(IndexBits::Six), Some(IndexBits::Four)];
+    isas().flat_map(|isa| forms.map(|bits| Arm { isa, bits })).collect()
+}
+
+/// Many matrices, none like another.
+struct Matrices {
+    numbers: Vec<f16>,
+}
+
+impl Matrices {
+    fn new() -> Self {
+        let bits = |i: usize| (i.wrapping_mul(40_503) >> 5 & 0x3BFF) as u16;
+        Self { numbers: (0..WEIGHT_BYTES / size_of::<f16>()).map(|i| f16::from_bits(bits(i))).collect() }
+    }
+
+    /// Bytes of a matrix, palettes not counted.
+    fn matrix_bytes(bits: Option<IndexBits>) -> usize {
+        ROWS * COLS * bits.map_or(16, IndexBits::bits) / 8
+    }
+
+    /// One after the other, without end; sixteen rows have a palette.
+    fn cycle(&self, bits: Option<IndexBits>) -> impl Iterator<Item = Weights<'_>> {
+        let bytes: &[u8] = bytemuck::cast_slice(&self.numbers);
+        bytes.chunks_exact(Self::matrix_bytes(bits)).cycle().map(move |matrix| match bits {
+            None => Weights::F16(bytemuck::cast_slice(matrix)),
+            Some(bits) => Weights::Palettized(Palettized {
+                bits,
+                indices: matrix,
+                palettes: &self.numbers[..ROWS / 16 * bits.entries()],
+                group_rows: 16,
+                scales: None,
+            }),
+        })
+    }
+}
+
+/// The bandwidth to hold `matvec` against: every weight read once, eight bytes at a time.
 #[divan::bench]
 fn read(bencher: Bencher<'_, '_>) {
-    let (pool, weights) = (pool(), weights());
-    let words: Vec<u64> = weights
-        .chunks_exact(4)
-        .map(|w| w.iter().fold(0, |word, w| word << 16 | u64::from(w.to_bits())))
-        .collect();
+    let (pool, matrices) = (pool(), Matrices::new());
+    let words: &[u64] = bytemuck::cast_slice(&matrices.numbers);
     let mut sums = vec![0; 64];
     let mut matrices = words.chunks_exact(ROWS * COLS / 4).cycle();
     bencher.counter(BytesCount::of_many::<f16>(ROWS * COLS)).bench_local(|| {
@@ -57,28 +103,28 @@ fn read(bencher: Bencher<'_, '_>) {
     });
 }
 
-#[divan::bench(args = isas())]
-fn matvec_f16(bencher: Bencher<'_, '_>, isa: &Isa) {
-    let (kernels, pool, weights) = (Kernels::with_isa(*isa), pool(), weights());
+#[divan::bench(args = arms())]
+fn matvec(bencher: Bencher<'_, '_>, arm: &Arm) {
+    let (kernels, pool, matrices) = (Kernels::with_isa(arm.isa), pool(), Matrices::new());
     let (x, mut y) = (vec![0.5; COLS], vec![0.0; ROWS]);
-    let mut matrices = weights.chunks_exact(ROWS * COLS).cycle();
-    bencher.counter(BytesCount::of_many::<f16>(ROWS * COLS)).bench_local(|| {
-        let matrix = matrices.next().expect("a cycle has no end");
-        kernels.matvec_f16(&pool, matrix, &x, &mut y, Blend::SET);
+    let mut weights = matrices.cycle(arm.bits);
+    bencher.counter(BytesCount::new(Matrices::matrix_bytes(arm.bits))).bench_local(|| {
+        let matrix = weights.next().expect("a cycle has no end");
+        kernels.matvec(&pool, matrix, &x, &mut y, Blend::SET);
         black_box(&y);
     });
 }
 
 /// Items are floating-point operations.
-#[divan::bench(args = isas(), consts = [4, 17, 64])]
-fn matmul_f16<const S: usize>(bencher: Bencher<'_, '_>, isa: &Isa) {
-    let (kernels, pool, weights) = (Kernels::with_isa(*isa), pool(), weights());
+#[divan::bench(args = arms(), consts = [4, 17, 64])]
+fn matmul<const S: usize>(bencher: Bencher<'_, '_>, arm: &Arm) {
+    let (kernels, pool, matrices) = (Kernels::with_isa(arm.isa), pool(), Matrices::new());
     let (x, mut y) = (vec![0.5; COLS * S], vec![0.0; ROWS * S]);
     let mut scratch = vec![0.0; Kernels::matmul_scratch_len(COLS, S)];
-    let mut matrices = weights.chunks_exact(ROWS * COLS).cycle();
+    let mut weights = matrices.cycle(arm.bits);
     bencher.counter(ItemsCount::new(2 * ROWS * COLS * S)).bench_local(|| {
-        let matrix = matrices.next().expect("a cycle has no end");
-        kernels.matmul_f16(&pool, matrix, Columns::dense(&x, S), &mut y, Blend::SET, &mut scratch);
+        let matrix = weights.next().expect("a cycle has no end");
+        kernels.matmul(&pool, matrix, Columns::dense(&x, S), &mut y, Blend::SET, &mut scratch);
         black_box(&y);
     });
 }

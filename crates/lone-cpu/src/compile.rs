@@ -13,6 +13,7 @@ mod import;
 pub(crate) mod kind;
 mod lower;
 mod memory;
+mod palettes;
 mod pattern;
 #[cfg(test)]
 mod print;

@@ -42,7 +42,7 @@ pub enum Isa {
     /// AVX2, FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
-    /// AVX-512 F, BW, DQ and VL.
+    /// AVX-512 F, BW, DQ, VL and VBMI.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
     /// NEON.
@@ -135,6 +135,12 @@ pub(crate) trait Kernel {
 pub(crate) trait Simd: Copy {
     /// Sixteen f32.
     type F32: Copy;
+    /// A palette of sixteen entries, ready for lookups.
+    type Palette4;
+    /// A palette of 64 entries.
+    type Palette6;
+    /// A palette of 256 entries.
+    type Palette8;
 
     /// How many columns of a matrix product fit in registers, a block of rows each.
     const TILE_COLUMNS: usize;
@@ -152,6 +158,19 @@ pub(crate) trait Simd: Copy {
     fn load_f16(self, from: &[f16; LANES]) -> Self::F32;
     /// Writes a block as f16; beyond its range is infinity, NaN stays NaN.
     fn store_f16(self, value: Self::F32, to: &mut [f16; LANES]);
+
+    /// Makes a palette ready.
+    fn palette4(self, entries: &[f16; 16]) -> Self::Palette4;
+    /// Makes a palette ready.
+    fn palette6(self, entries: &[f16; 64]) -> Self::Palette6;
+    /// Makes a palette ready.
+    fn palette8(self, entries: &[f16; 256]) -> Self::Palette8;
+    /// The entries at 64 indices of 4 bits, the first in the lowest bits, exactly.
+    fn look_up4(self, palette: &Self::Palette4, indices: &[u8; 32]) -> [Self::F32; 4];
+    /// As `look_up4`, for a stream of 6 bits each.
+    fn look_up6(self, palette: &Self::Palette6, indices: &[u8; 48]) -> [Self::F32; 4];
+    /// As `look_up4`, for a byte each.
+    fn look_up8(self, palette: &Self::Palette8, indices: &[u8; 64]) -> [Self::F32; 4];
 
     /// `a + b`.
     fn add(self, a: Self::F32, b: Self::F32) -> Self::F32;

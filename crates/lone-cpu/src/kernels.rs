@@ -1,6 +1,6 @@
 //! The kernels: safe functions over slices, each with its formula, its precision and its preconditions.
 //!
-//! Activations are f32, weights and caches f16, sums f32. Shapes are asserted at entry, outermost dimension
+//! Activations are f32, weights f16 or palettes of f16, caches f16, sums f32. Shapes are asserted at entry, outermost dimension
 //! first; nothing allocates. A kernel that takes a [`Pool`](crate::Pool) spreads its work over it, the others
 //! are too short to gain. Every kernel is one body over [`Simd`](crate::isa), compiled once for each
 //! instruction set.
@@ -14,6 +14,7 @@ mod elementwise;
 mod linear;
 mod matmul;
 mod norm;
+mod palettes;
 mod rope;
 mod short_conv;
 mod softmax;
@@ -24,7 +25,8 @@ mod width;
 
 pub use attention::{Attention, PastSegment};
 pub use elementwise::{Binary, Operand};
-pub use linear::{Blend, Columns};
+pub use linear::{Blend, Columns, Weights};
+pub use palettes::{IndexBits, Palettized};
 pub use visible::VisibleKeys;
 
 use crate::isa::Isa;

@@ -3,9 +3,11 @@
 //! Nodes stand in execution order, each value has one producer. A rewrite replaces the node that produces a value
 //! and keeps the value; what the old node alone made use of is then dead and dropped.
 
-use lone_mil::{Literal, TensorType, ValueId};
+use lone_mil::{BlobError, BlobFile, Literal, TensorType, ValueId};
 
+use super::constants::held;
 use super::kind::Kind;
+use super::palettes::Palettes;
 
 /// A function while it is compiled.
 #[derive(Debug, Clone)]
@@ -26,11 +28,31 @@ pub(crate) struct Graph {
 pub(crate) struct Value {
     pub(crate) name: String,
     pub(crate) ty: TensorType,
-    pub(crate) constant: Option<Literal>,
+    pub(crate) constant: Option<Constant>,
     /// Index of the node it comes from.
     pub(crate) producer: Option<usize>,
     /// How many arguments of live nodes and outputs of the function it is.
     pub(crate) uses: usize,
+}
+
+/// Something known when the function is compiled.
+#[derive(Debug, Clone)]
+pub(crate) enum Constant {
+    Literal(Literal),
+    Palettes(Box<Palettes>),
+}
+
+impl Constant {
+    /// Its elements.
+    ///
+    /// # Errors
+    /// [`BlobError`] for what is not in `blobs` as its type says.
+    pub(crate) fn held(&self, blobs: &BlobFile) -> Result<Literal, BlobError> {
+        match self {
+            Constant::Literal(literal) => held(literal, blobs),
+            Constant::Palettes(palettes) => palettes.expanded(blobs),
+        }
+    }
 }
 
 /// An operation.
@@ -66,9 +88,13 @@ impl Graph {
     }
 
     /// Adds a constant.
-    pub(crate) fn constant(&mut self, name: String, literal: Literal) -> ValueId {
-        let id = self.value(name, literal.ty.clone());
-        self.values[id.index()].constant = Some(literal);
+    pub(crate) fn constant(&mut self, name: String, constant: Constant) -> ValueId {
+        let ty = match &constant {
+            Constant::Literal(literal) => literal.ty.clone(),
+            Constant::Palettes(palettes) => palettes.ty(),
+        };
+        let id = self.value(name, ty);
+        self.values[id.index()].constant = Some(constant);
         id
     }
 
@@ -114,8 +140,12 @@ impl Graph {
 
     /// The number that `id` is, if it is a float constant of one element.
     pub(crate) fn number(&self, id: ValueId) -> Option<f32> {
-        let literal = self.get(id).constant.as_ref().filter(|literal| literal.ty.shape.elements() == 1)?;
-        literal.to_floats()?.first().copied()
+        match &self.get(id).constant {
+            Some(Constant::Literal(literal)) if literal.ty.shape.elements() == 1 => {
+                literal.to_floats()?.first().copied()
+            }
+            _ => None,
+        }
     }
 
     /// Whether `id` broadcasts over a tensor of `dims` with one element per index of `axis`.

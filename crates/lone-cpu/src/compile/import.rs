@@ -5,6 +5,7 @@
 //! y = square(x)                            y = mul(x, x)
 //! y = conv(x, w) with a kernel of 1        y = projection(x, w)
 //! y = add(c, d) of constants               y is a constant
+//! w = constexpr_lut_to_dense(i, t)         w is a constant, still palettized
 //! ```
 //! What has no form is left to the reference interpreter.
 
@@ -16,9 +17,10 @@ use lone_mil::ops::Call;
 use lone_mil::{Arg, BackendError, BlobFile, Function, Keep, Literal, Op, ValueId, ValueType};
 
 use super::constants::held;
-use super::graph::Graph;
+use super::graph::{Constant, Graph};
 use super::kind::Kind;
 use super::package_error;
+use super::palettes::Palettes;
 use super::reference::{Isolated, Known};
 use form::Forms;
 
@@ -86,13 +88,18 @@ impl Import<'_> {
         if let ("const", Some(Some(Arg::Literal(literal)))) = (op.spec.name, op.args.first()) {
             let small = literal.ty.shape.elements() <= SMALL;
             let literal = if small { self.held(literal)? } else { literal.clone() };
-            self.bind(op.outputs[0], |graph, name| graph.constant(name, literal));
+            self.bind(op.outputs[0], |graph, name| graph.constant(name, Constant::Literal(literal)));
+            return Ok(());
+        }
+        if let Some(palettes) = self.palettes(op) {
+            let constant = Constant::Palettes(Box::new(palettes));
+            self.bind(op.outputs[0], |graph, name| graph.constant(name, constant));
             return Ok(());
         }
         if op.outputs.len() == 1 && op.reads().all(|&id| self.constant(id).is_some()) {
             self.check_folded(op)?;
             let literal = self.isolated(op)?.0.literal()?;
-            self.bind(op.outputs[0], |graph, name| graph.constant(name, literal));
+            self.bind(op.outputs[0], |graph, name| graph.constant(name, Constant::Literal(literal)));
             return Ok(());
         }
         let call = Call::new(op.spec, self.function, &op.args).map_err(package_error)?;
@@ -112,6 +119,28 @@ impl Import<'_> {
         Ok(())
     }
 
+    /// The weight that `op` makes, if it can stay palettized.
+    fn palettes(&self, op: &Op) -> Option<Palettes> {
+        let argument = |name| op.args.get(op.spec.position(name)?)?.as_ref();
+        let literal = |name| match argument(name)? {
+            Arg::Literal(literal) => Some(literal),
+            Arg::Value(id) => match self.constant(*id)? {
+                Constant::Literal(literal) => Some(literal),
+                Constant::Palettes(_) => None,
+            },
+            Arg::Values(_) => None,
+        };
+        match op.spec.name {
+            "constexpr_lut_to_dense" => Palettes::of(literal("indices")?, literal("lut")?),
+            "constexpr_blockwise_shift_scale" => {
+                let Arg::Value(data) = argument("data")? else { return None };
+                let Constant::Palettes(palettes) = self.constant(*data)? else { return None };
+                palettes.scaled(literal("scale")?).filter(|_| argument("offset").is_none())
+            }
+            _ => None,
+        }
+    }
+
     fn check_folded(&self, op: &Op) -> Result<(), BackendError> {
         let ty = self.function.value(op.outputs[0]).ty.tensor();
         if ty.shape.elements() <= MAX_FOLDED {
@@ -124,7 +153,7 @@ impl Import<'_> {
     /// `op` by itself, for the reference interpreter.
     fn isolated(&self, op: &Op) -> Result<(Isolated, Vec<ValueId>), BackendError> {
         let one = |id: &ValueId| match self.constant(*id) {
-            Some(literal) => Ok(Known::Constant(self.held(literal)?)),
+            Some(constant) => Ok(Known::Constant(constant.held(self.blobs).map_err(package_error)?)),
             None => Ok(Known::Computed(self.function.value(*id).ty.tensor().clone())),
         };
         Isolated::new(self.function, op, |arg| match arg {
@@ -148,7 +177,7 @@ impl Import<'_> {
         self.ids[id.index()].expect("values are defined before they are used")
     }
 
-    fn constant(&self, id: ValueId) -> Option<&Literal> {
+    fn constant(&self, id: ValueId) -> Option<&Constant> {
         self.graph.get(self.id(id)).constant.as_ref()
     }
 }

@@ -5,11 +5,14 @@
     reason = "instructions that only some CPUs have, and loads and stores through pointers"
 )]
 
+mod look_up;
+
 use std::arch::x86_64::*;
 
 use half::f16;
 
 use super::{Kernel, LANES, Simd, methods_proven_by_token};
+use look_up::{Palette4, Palette6, Palette8, look_up4, look_up6, look_up8, palette4, palette6, palette8};
 
 /// Proof that this CPU has AVX2, FMA and F16C.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +32,9 @@ type F32 = [__m256; 2];
 
 impl Simd for Avx2 {
     type F32 = F32;
+    type Palette4 = Palette4;
+    type Palette6 = Palette6;
+    type Palette8 = Palette8;
 
     const TILE_COLUMNS: usize = 6;
 
@@ -49,6 +55,12 @@ impl Simd for Avx2 {
         fn load_some(from: &[f32]) -> F32;
         fn load_f16(from: &[f16; LANES]) -> F32;
         fn store_f16(value: F32, to: &mut [f16; LANES]);
+        fn palette4(entries: &[f16; 16]) -> Palette4;
+        fn palette6(entries: &[f16; 64]) -> Palette6;
+        fn palette8(entries: &[f16; 256]) -> Palette8;
+        fn look_up4(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4];
+        fn look_up6(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4];
+        fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4];
         fn add(a: F32, b: F32) -> F32;
         fn sub(a: F32, b: F32) -> F32;
         fn mul(a: F32, b: F32) -> F32;

@@ -1,25 +1,31 @@
-//! AVX-512 (F, BW, DQ, VL): a block is one register.
+//! AVX-512 (F, BW, DQ, VL, VBMI): a block is one register.
+//!
+//! Without VBMI, whose byte permutations are what palettes are looked up with, a CPU runs the code for AVX2.
 
 #![expect(
     unsafe_code,
     reason = "instructions that only some CPUs have, and loads and stores through pointers"
 )]
 
+mod look_up;
+
 use std::arch::x86_64::*;
 
 use half::f16;
 
 use super::{Kernel, LANES, Simd, methods_proven_by_token};
+use look_up::{Palette4, Palette6, Palette8, look_up4, look_up6, look_up8, palette4, palette6, palette8};
 
-/// Proof that this CPU has AVX-512 F, BW, DQ and VL.
+/// Proof that this CPU has AVX-512 F, BW, DQ, VL and VBMI.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512(());
 
 impl Avx512 {
-    /// A token, if this CPU has all four.
+    /// A token, if this CPU has all five.
     pub fn detect() -> Option<Self> {
         let wide = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-        let all = wide && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl");
+        let mixed = is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl");
+        let all = wide && mixed && is_x86_feature_detected!("avx512vbmi");
         all.then_some(Self(()))
     }
 }
@@ -28,12 +34,15 @@ type F32 = __m512;
 
 impl Simd for Avx512 {
     type F32 = F32;
+    type Palette4 = Palette4;
+    type Palette6 = Palette6;
+    type Palette8 = Palette8;
 
     const TILE_COLUMNS: usize = 12;
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
         fn with_avx512<K: Kernel>(simd: Avx512, kernel: K) -> K::Output {
             kernel.run(simd)
         }
@@ -49,6 +58,12 @@ impl Simd for Avx512 {
         fn store_some(value: F32, to: &mut [f32]);
         fn load_f16(from: &[f16; LANES]) -> F32;
         fn store_f16(value: F32, to: &mut [f16; LANES]);
+        fn palette4(entries: &[f16; 16]) -> Palette4;
+        fn palette6(entries: &[f16; 64]) -> Palette6;
+        fn palette8(entries: &[f16; 256]) -> Palette8;
+        fn look_up4(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4];
+        fn look_up6(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4];
+        fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4];
         fn add(a: F32, b: F32) -> F32;
         fn sub(a: F32, b: F32) -> F32;
         fn mul(a: F32, b: F32) -> F32;
@@ -72,34 +87,34 @@ impl Simd for Avx512 {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn splat(value: f32) -> F32 {
     _mm512_set1_ps(value)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn load(from: &[f32; LANES]) -> F32 {
     // SAFETY: the reference covers sixteen elements.
     unsafe { _mm512_loadu_ps(from.as_ptr()) }
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn store(value: F32, to: &mut [f32; LANES]) {
     // SAFETY: the reference covers sixteen elements.
     unsafe { _mm512_storeu_ps(to.as_mut_ptr(), value) }
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn load_some(from: &[f32]) -> F32 {
     // SAFETY: lanes past the end of the slice are not read.
     unsafe { _mm512_maskz_loadu_ps(first_lanes(from.len()), from.as_ptr()) }
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn store_some(value: F32, to: &mut [f32]) {
     // SAFETY: lanes past the end of the slice are not written.
     unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first_lanes(to.len()), value) }
@@ -111,14 +126,14 @@ fn first_lanes(count: usize) -> __mmask16 {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn load_f16(from: &[f16; LANES]) -> F32 {
     // SAFETY: the reference covers sixteen elements of 16 bits.
     _mm512_cvtph_ps(unsafe { _mm256_loadu_si256(from.as_ptr().cast()) })
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn store_f16(value: F32, to: &mut [f16; LANES]) {
     let narrow = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value);
     // SAFETY: the reference covers sixteen elements of 16 bits.
@@ -126,80 +141,80 @@ fn store_f16(value: F32, to: &mut [f16; LANES]) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn add(a: F32, b: F32) -> F32 {
     _mm512_add_ps(a, b)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn sub(a: F32, b: F32) -> F32 {
     _mm512_sub_ps(a, b)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn mul(a: F32, b: F32) -> F32 {
     _mm512_mul_ps(a, b)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn div(a: F32, b: F32) -> F32 {
     _mm512_div_ps(a, b)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn max(a: F32, b: F32) -> F32 {
     _mm512_max_ps(a, b)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn min(a: F32, b: F32) -> F32 {
     _mm512_min_ps(a, b)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn mul_add(a: F32, b: F32, c: F32) -> F32 {
     _mm512_fmadd_ps(a, b, c)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn sqrt(a: F32) -> F32 {
     _mm512_sqrt_ps(a)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn mul_power_of_two(a: F32, n: F32) -> F32 {
     _mm512_scalef_ps(a, n)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn round(a: F32) -> F32 {
     _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn sum(a: F32) -> f32 {
     _mm512_reduce_add_ps(a)
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn largest(a: F32) -> f32 {
     _mm512_reduce_max_ps(a)
 }
 
 /// 4 × 4 transposes within the quarters of the registers, then a 4 × 4 transpose of the quarters.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn transpose(rows: [F32; LANES]) -> [F32; LANES] {
     let mut columns = rows;
     for four in 0..4 {
@@ -216,7 +231,7 @@ fn transpose(rows: [F32; LANES]) -> [F32; LANES] {
 
 /// Quarter q of register j of the result: element j of quarter q of each of the four rows.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn transpose_within(r: [F32; 4]) -> [F32; 4] {
     let (a0, a1) = (_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpackhi_ps(r[0], r[1]));
     let (a2, a3) = (_mm512_unpacklo_ps(r[2], r[3]), _mm512_unpackhi_ps(r[2], r[3]));
@@ -230,7 +245,7 @@ fn transpose_within(r: [F32; 4]) -> [F32; 4] {
 
 /// Quarter i of register q of the result: quarter q of register i.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn transpose_quarters(r: [F32; 4]) -> [F32; 4] {
     let (a0, a1) = (_mm512_shuffle_f32x4::<0x44>(r[0], r[1]), _mm512_shuffle_f32x4::<0xEE>(r[0], r[1]));
     let (a2, a3) = (_mm512_shuffle_f32x4::<0x44>(r[2], r[3]), _mm512_shuffle_f32x4::<0xEE>(r[2], r[3]));

@@ -12,6 +12,9 @@ pub struct Scalar;
 
 impl Simd for Scalar {
     type F32 = [f32; LANES];
+    type Palette4 = [f32; 16];
+    type Palette6 = [f32; 64];
+    type Palette8 = [f32; 256];
 
     const TILE_COLUMNS: usize = 4;
 
@@ -43,6 +46,43 @@ impl Simd for Scalar {
     #[inline(always)]
     fn store_f16(self, value: Self::F32, to: &mut [f16; LANES]) {
         *to = value.map(f16::from_f32);
+    }
+
+    #[inline(always)]
+    fn palette4(self, entries: &[f16; 16]) -> Self::Palette4 {
+        entries.map(f16::to_f32)
+    }
+
+    #[inline(always)]
+    fn palette6(self, entries: &[f16; 64]) -> Self::Palette6 {
+        entries.map(f16::to_f32)
+    }
+
+    #[inline(always)]
+    fn palette8(self, entries: &[f16; 256]) -> Self::Palette8 {
+        entries.map(f16::to_f32)
+    }
+
+    #[inline(always)]
+    fn look_up4(self, palette: &Self::Palette4, indices: &[u8; 32]) -> [Self::F32; 4] {
+        from_fn(|block| from_fn(|i| palette[usize::from(indices[8 * block + i / 2] >> (i % 2 * 4) & 15)]))
+    }
+
+    /// Four indices in three bytes.
+    #[inline(always)]
+    fn look_up6(self, palette: &Self::Palette6, indices: &[u8; 48]) -> [Self::F32; 4] {
+        from_fn(|block| {
+            from_fn(|i| {
+                let three = &indices[12 * block + i / 4 * 3..];
+                let bits = u32::from_le_bytes([three[0], three[1], three[2], 0]);
+                palette[(bits >> (i % 4 * 6) & 63) as usize]
+            })
+        })
+    }
+
+    #[inline(always)]
+    fn look_up8(self, palette: &Self::Palette8, indices: &[u8; 64]) -> [Self::F32; 4] {
+        from_fn(|block| from_fn(|i| palette[usize::from(indices[16 * block + i])]))
     }
 
     #[inline(always)]

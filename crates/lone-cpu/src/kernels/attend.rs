@@ -10,15 +10,15 @@ use std::ops::Range;
 use super::activation::exp;
 use super::attention::Attention;
 use super::dots;
-use super::matmul::{self, Block};
-use super::weights::{F16Rows, F32Rows, WeightRow, WeightRows};
+use super::matmul::{self, Block, PanelRows};
+use super::weights::{F16Rows, F32Rows, Number, NumberRow, NumberRows, WeightRows};
 use super::width::{WidthKernel, with_width};
 use crate::isa::{Aligned, CACHE_LINE, Kernel, LANES, Simd};
 
 /// Keys at hand at a time.
 const KEYS: usize = 64;
 
-/// Channels of keys per panel.
+/// Channels of keys per panel: whole chunks.
 const DEPTH: usize = 128;
 
 /// Which part of an attention: the heads of `group`, `queries`, and the keys of one share out of `shares`.
@@ -77,7 +77,13 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Takes in the keys of this task's share that lie in `segment`, whose rows `keys` and `values` are.
     #[inline(always)]
-    fn attend<S: Simd, W: WeightRows>(&mut self, simd: S, keys: W, values: W, segment: Range<usize>) {
+    fn attend<S: Simd, T: Number>(
+        &mut self,
+        simd: S,
+        keys: NumberRows<'_, T>,
+        values: NumberRows<'_, T>,
+        segment: Range<usize>,
+    ) {
         let (visible, queries) = (self.attention.visible, self.task.queries.clone());
         let seen: usize = visible.runs(queries.clone()).map(|run| run.len()).sum();
         let share =
@@ -102,20 +108,19 @@ impl Walk<'_> {
 
     /// `scores[key, vector] = query · key`
     #[inline(always)]
-    fn score<S: Simd, W: WeightRows>(&mut self, simd: S, keys: W, rows: Range<usize>) {
+    fn score<S: Simd, T: Number>(&mut self, simd: S, keys: NumberRows<'_, T>, rows: Range<usize>) {
         let (dim, vectors) = (keys.cols(), self.partial.total.len());
         if dots::suit(vectors, dim) {
             let (queries, scores) = (&*self.partial.packed, &mut *self.partial.scores);
             return with_width(simd, vectors, Score { keys, rows, queries, scores });
         }
-        let next_panel = LANES * keys.row_bytes();
         for (first, scores) in rows.clone().step_by(LANES).zip(self.partial.scores.chunks_exact_mut(vectors))
         {
             scores.fill([0.0; LANES]);
-            let lines = matmul::panel_rows(keys, first..rows.end.min(first + LANES));
+            let lines = PanelRows::new(keys, first..rows.end.min(first + LANES));
             for k in (0..dim).step_by(DEPTH) {
                 let panel = &mut self.panel.0[..DEPTH.min(dim - k)];
-                matmul::fill_panel(simd, &lines, k, next_panel, panel);
+                lines.fill_panel(simd, k, panel);
                 let groups = self.partial.packed.chunks(self.width * dim).zip(scores.chunks_mut(self.width));
                 for (group, scores) in groups {
                     let width = scores.len();
@@ -185,7 +190,7 @@ impl Walk<'_> {
 
     /// `values[vector, channel] += Σ_key weight * value`
     #[inline(always)]
-    fn sum_values<S: Simd, W: WeightRows>(&mut self, simd: S, values: W, rows: Range<usize>) {
+    fn sum_values<S: Simd, T: Number>(&mut self, simd: S, values: NumberRows<'_, T>, rows: Range<usize>) {
         let vectors = self.partial.total.len();
         let blocks = values.cols().div_ceil(LANES);
         for (group, sums) in self.partial.values.chunks_mut(self.width * blocks).enumerate() {
@@ -200,20 +205,20 @@ impl Walk<'_> {
 }
 
 /// `scores[row / 16 * N + j][row % 16] = queries[j] · keys[row]`, row by row
-struct Score<'a, W> {
-    keys: W,
+struct Score<'a, T> {
+    keys: NumberRows<'a, T>,
     rows: Range<usize>,
     queries: &'a [f32],
     scores: &'a mut [Block],
 }
 
-impl<W: WeightRows> WidthKernel for Score<'_, W> {
+impl<T: Number> WidthKernel for Score<'_, T> {
     #[inline(always)]
     fn run<S: Simd, const N: usize>(self, simd: S) {
         let queries = dots::columns::<N>(self.queries, self.keys.cols());
         for (first, scores) in self.rows.clone().step_by(LANES).zip(self.scores.as_chunks_mut::<N>().0) {
             for lane in 0..LANES.min(self.rows.end - first) {
-                let dots = dots::dots(simd, self.keys.row(first + lane), queries);
+                let dots = dots::dots(simd, self.keys.row(first + lane), &(), queries);
                 for (score, dot) in scores.iter_mut().zip(dots) {
                     score[lane] = dot;
                 }
@@ -223,31 +228,29 @@ impl<W: WeightRows> WidthKernel for Score<'_, W> {
 }
 
 /// `sums[j, channel] += Σ_row weights[row / 16 * vectors + j][row % 16] * values[row, channel]`
-struct SumValues<'a, W> {
-    values: W,
+struct SumValues<'a, T> {
+    values: NumberRows<'a, T>,
     rows: Range<usize>,
     weights: &'a [Block],
     vectors: usize,
     sums: &'a mut [Block],
 }
 
-impl<W: WeightRows> WidthKernel for SumValues<'_, W> {
+impl<T: Number> WidthKernel for SumValues<'_, T> {
     #[inline(always)]
     fn run<S: Simd, const N: usize>(self, simd: S) {
-        let whole = self.values.cols() / LANES;
         let blocks = self.values.cols().div_ceil(LANES);
         for channels in 0..blocks {
-            let begins_line = (channels * W::Row::BLOCK_BYTES).is_multiple_of(CACHE_LINE);
+            let begins_line = (channels * NumberRow::<T>::BLOCK_BYTES).is_multiple_of(CACHE_LINE);
             let mut tile = [simd.splat(0.0); N];
             for (first, weights) in self.rows.clone().step_by(LANES).zip(self.weights.chunks(self.vectors)) {
                 let weights: &[Block; N] = weights.first_chunk().expect("a weight for each sum");
                 for lane in 0..LANES.min(self.rows.end - first) {
                     let row = self.values.row(first + lane);
                     if begins_line {
-                        row.prefetch(simd, channels, dots::PREFETCH_DISTANCE);
+                        row.prefetch_block(simd, channels, dots::PREFETCH_DISTANCE);
                     }
-                    let value =
-                        if channels < whole { row.decode(simd, channels) } else { row.decode_tail(simd) };
+                    let value = row.block(simd, channels);
                     for (sum, weight) in tile.iter_mut().zip(weights) {
                         *sum = simd.mul_add(value, simd.splat(weight[lane]), *sum);
                     }

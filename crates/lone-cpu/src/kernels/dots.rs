@@ -5,7 +5,7 @@
 //! the kernel asks for what lies some pages ahead itself, across the ends of rows.
 
 use super::linear::Blend;
-use super::weights::{WeightRow, WeightRows};
+use super::weights::{BLOCKS, CHUNK, WeightRow, WeightRows};
 use super::width::{WidthKernel, with_width};
 use crate::isa::{CACHE_LINE, Kernel, LANES, Simd};
 
@@ -14,9 +14,6 @@ const MOST_COLUMNS: usize = 4;
 
 /// So are columns with more elements than this in all, which the first cache has no room for.
 const MOST_ELEMENTS: usize = 6 << 10;
-
-/// Blocks taken at a time.
-const BLOCKS: usize = 4;
 
 /// How far ahead of the weights in use to ask for more, in bytes: two pages. What a task asks for past its
 /// own end is fetched in vain, so farther is not better.
@@ -51,11 +48,18 @@ impl<W: WeightRows> Kernel for Dots<'_, W> {
 impl<W: WeightRows> WidthKernel for Dots<'_, W> {
     #[inline(always)]
     fn run<S: Simd, const N: usize>(self, simd: S) {
-        let x = columns::<N>(self.x, self.weights.cols());
-        for (index, y) in self.y.as_chunks_mut::<N>().0.iter_mut().enumerate() {
-            let sums = dots(simd, self.weights.row(self.first_row + index), x);
+        let Self { weights, first_row, blend, .. } = self;
+        let x = columns::<N>(self.x, weights.cols());
+        let mut group = weights.group(first_row);
+        let mut palette = weights.palette(simd, group);
+        for (row, y) in (first_row..).zip(self.y.as_chunks_mut::<N>().0) {
+            if weights.group(row) != group {
+                group = weights.group(row);
+                palette = weights.palette(simd, group);
+            }
+            let sums = dots(simd, weights.row(row), &palette, x);
             for (y, sum) in y.iter_mut().zip(sums) {
-                self.blend.apply(sum, y);
+                blend.apply(sum * weights.scale(row), y);
             }
         }
     }
@@ -73,45 +77,39 @@ pub(super) fn columns<const N: usize>(x: &[f32], cols: usize) -> [&[f32]; N] {
 
 /// `Σ_k row[k] * x[n][k]` for each column n.
 #[inline(always)]
-pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(simd: S, row: R, x: [&[f32]; N]) -> [f32; N] {
-    // Several sums a column where columns are few, for an addition has to wait for the one before it.
-    let chains = if N == 1 {
-        BLOCKS
-    } else if N <= 3 {
-        2
-    } else {
-        1
+pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(
+    simd: S,
+    row: R,
+    palette: &R::Palette<S>,
+    x: [&[f32]; N],
+) -> [f32; N] {
+    // Several sums a column where registers are enough, for an addition has to wait for the one before it.
+    let chains = match S::TILE_COLUMNS / N {
+        BLOCKS.. => BLOCKS,
+        2.. => 2,
+        _ => 1,
     };
     let mut sums = [[simd.splat(0.0); BLOCKS]; N];
-    let x = x.map(|x| x.as_chunks::<LANES>());
-    let (blocks, tail) = (x[0].0.len(), x[0].1.len());
-    let row = row.whole_blocks(blocks);
-    for first in (0..blocks / BLOCKS * BLOCKS).step_by(BLOCKS) {
-        for line in (0..BLOCKS * R::BLOCK_BYTES).step_by(CACHE_LINE) {
-            row.prefetch(simd, first, PREFETCH_DISTANCE + line);
+    let x = x.map(|x| x.as_chunks::<CHUNK>());
+    let (chunks, rest) = (x[0].0.len(), x[0].1.len());
+    for chunk in 0..chunks {
+        for line in (0..R::CHUNK_BYTES).step_by(CACHE_LINE) {
+            row.prefetch(simd, chunk, PREFETCH_DISTANCE + line);
         }
-        for i in 0..BLOCKS {
-            let weights = row.decode(simd, first + i);
-            for (sums, x) in sums.iter_mut().zip(x) {
-                sums[i % chains] = simd.mul_add(weights, simd.load(&x.0[first + i]), sums[i % chains]);
+        let weights = row.decode(simd, palette, chunk);
+        for (sums, x) in sums.iter_mut().zip(x) {
+            for (i, (weights, x)) in weights.into_iter().zip(x.0[chunk].as_chunks().0).enumerate() {
+                sums[i % chains] = simd.mul_add(weights, simd.load(x), sums[i % chains]);
             }
         }
     }
-    for block in blocks / BLOCKS * BLOCKS..blocks {
-        let weights = row.decode(simd, block);
+    if rest > 0 {
+        let weights = row.decode_rest(simd, palette);
         for (sums, x) in sums.iter_mut().zip(x) {
-            sums[0] = simd.mul_add(weights, simd.load(&x.0[block]), sums[0]);
+            for (weights, x) in weights.into_iter().zip(x.1.chunks(LANES)) {
+                sums[0] = simd.mul_add(weights, simd.load_part(x), sums[0]);
+            }
         }
     }
-    if tail > 0 {
-        let weights = row.decode_tail(simd);
-        for (sums, x) in sums.iter_mut().zip(x) {
-            sums[0] = simd.mul_add(weights, simd.load_part(x.1), sums[0]);
-        }
-    }
-    let mut totals = [0.0; N];
-    for (total, sums) in totals.iter_mut().zip(sums) {
-        *total = simd.sum(simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3])));
-    }
-    totals
+    sums.map(|sums| simd.sum(simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3]))))
 }

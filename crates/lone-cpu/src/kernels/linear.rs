@@ -6,6 +6,7 @@ use half::f16;
 use super::Kernels;
 use super::dots::{self, Dots};
 use super::matmul::{self, Matmul};
+use super::palettes::{IndexBits, Lut4, Lut6, Lut8, PaletteRows, Palettized};
 use super::weights::{F16Rows, WeightRows};
 use crate::isa::LANES;
 use crate::pool::Pool;
@@ -15,7 +16,7 @@ const TASKS_PER_THREAD: usize = 8;
 
 /// Bytes of weights below which a task is not worth handing out, prefetching past its end being part of the
 /// cost.
-const TASK_WEIGHTS: usize = 1 << 17;
+const TASK_BYTES: usize = 1 << 17;
 
 /// What becomes of a product `p` in the output `y`: `alpha * p`, added to what `y` holds if `accumulate`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,17 +62,78 @@ impl<'a> Columns<'a> {
     }
 }
 
+/// A row-major matrix of weights.
+#[derive(Clone, Copy, Debug)]
+pub enum Weights<'a> {
+    /// As they are.
+    F16(&'a [f16]),
+    /// Indices into palettes.
+    Palettized(Palettized<'a>),
+}
+
+impl Weights<'_> {
+    fn elements(&self) -> usize {
+        match self {
+            Weights::F16(weights) => weights.len(),
+            Weights::Palettized(matrix) => matrix.elements(),
+        }
+    }
+
+    /// # Panics
+    /// If these are not `rows` rows of `cols` weights.
+    fn check(&self, rows: usize, cols: usize) {
+        assert_eq!(self.elements(), rows * cols, "weights are rows * cols");
+        if let Weights::Palettized(matrix) = self {
+            matrix.check(rows);
+        }
+    }
+}
+
+/// `$body` with `$rows` as the rows of `$weights`, which are `$cols` long, in the type of their form.
+macro_rules! with_rows {
+    ($weights:expr, $cols:expr, |$rows:ident| $body:expr) => {
+        match $weights {
+            Weights::F16(weights) => {
+                let $rows = F16Rows::new(weights, $cols);
+                $body
+            }
+            Weights::Palettized(matrix) => match matrix.bits {
+                IndexBits::Four => {
+                    let $rows = PaletteRows::<Lut4>::new(matrix, $cols);
+                    $body
+                }
+                IndexBits::Six => {
+                    let $rows = PaletteRows::<Lut6>::new(matrix, $cols);
+                    $body
+                }
+                IndexBits::Eight => {
+                    let $rows = PaletteRows::<Lut8>::new(matrix, $cols);
+                    $body
+                }
+            },
+        }
+    };
+}
+
 impl Kernels {
-    /// `w (rows, cols)` f16, `x (cols)`, `y (rows)`: `y = blend(w x)`.
+    /// `w (rows, cols)`, `x (cols)`, `y (rows)`: `y = blend(w x)`.
     ///
     /// Sums are f32 in an order that depends on the instruction set only: |error| <= `cols` 2^-24 Σ|w x|, in
     /// practice 2^-22 Σ|w x|.
     ///
     /// # Panics
-    /// If `w` does not hold `y.len() * x.len()` weights.
-    pub fn matvec_f16(&self, pool: &Pool, w: &[f16], x: &[f32], y: &mut [f32], blend: Blend) {
-        assert_eq!(w.len(), y.len() * x.len(), "matvec_f16: w holds rows * cols weights");
-        self.dots(pool, F16Rows::new(w, x.len()), x, 1, y, blend);
+    /// If `w` does not hold `y.len() * x.len()` weights, or not a palette for each.
+    pub fn matvec(&self, pool: &Pool, w: Weights<'_>, x: &[f32], y: &mut [f32], blend: Blend) {
+        w.check(y.len(), x.len());
+        with_rows!(w, x.len(), |rows| self.dots(pool, rows, x, 1, y, blend));
+    }
+
+    /// [`Kernels::matvec`] for as many of the rows as `y` is long, from `first_row` on, on this thread.
+    ///
+    /// # Panics
+    /// If `w` does not hold so many rows.
+    pub fn matvec_rows(&self, w: Weights<'_>, first_row: usize, x: &[f32], y: &mut [f32], blend: Blend) {
+        with_rows!(w, x.len(), |weights| self.isa.run(Dots { weights, first_row, x, columns: 1, y, blend }));
     }
 
     /// x `(S, cols)`
@@ -84,28 +146,28 @@ impl Kernels {
         y: &mut [f32],
         blend: Blend,
     ) {
-        let rows = rows_per_task(y.len() / columns, weights.cols(), pool.threads());
+        let rows = rows_per_task(y.len() / columns, weights.row_bytes(), pool.threads());
         pool.for_each_chunk(y, rows * columns, |index, y| {
             self.isa.run(Dots { weights, first_row: index * rows, x, columns, y, blend });
         });
     }
 
-    /// How many f32 of scratch [`Kernels::matmul_f16`] needs for `cols` weights a row and `columns` columns.
+    /// How many f32 of scratch [`Kernels::matmul`] needs for `cols` weights a row and `columns` columns.
     pub fn matmul_scratch_len(cols: usize, columns: usize) -> usize {
         cols * columns
     }
 
-    /// `w (rows, cols)` f16, `x (cols, S)`, `y (rows, S)`: `y = blend(w x)`.
+    /// `w (rows, cols)`, `x (cols, S)`, `y (rows, S)`: `y = blend(w x)`.
     ///
-    /// Precision as [`Kernels::matvec_f16`]. What `scratch` holds before does not matter.
+    /// Precision as [`Kernels::matvec`]. What `scratch` holds before does not matter.
     ///
     /// # Panics
     /// If the lengths of `w`, `x` and `y` do not fit, or `scratch` is shorter than
     /// [`Kernels::matmul_scratch_len`] says.
-    pub fn matmul_f16(
+    pub fn matmul(
         &self,
         pool: &Pool,
-        w: &[f16],
+        w: Weights<'_>,
         x: Columns<'_>,
         y: &mut [f32],
         blend: Blend,
@@ -115,16 +177,16 @@ impl Kernels {
             return;
         }
         let rows = y.len() / x.columns;
-        let cols = w.len() / rows;
-        assert_eq!(y.len(), rows * x.columns, "matmul_f16: y holds rows * S elements");
-        assert_eq!(w.len(), rows * cols, "matmul_f16: w holds rows * cols weights");
+        let cols = w.elements() / rows;
+        assert_eq!(y.len(), rows * x.columns, "matmul: y holds rows * S elements");
+        w.check(rows, cols);
         let scratch = scratch
             .get_mut(..Self::matmul_scratch_len(cols, x.columns))
-            .expect("matmul_f16: scratch is long enough");
-        self.matmul(pool, F16Rows::new(w, cols), x, y, blend, scratch);
+            .expect("matmul: scratch is long enough");
+        with_rows!(w, cols, |rows| self.matmul_of_rows(pool, rows, x, y, blend, scratch));
     }
 
-    fn matmul(
+    fn matmul_of_rows(
         &self,
         pool: &Pool,
         weights: impl WeightRows,
@@ -143,7 +205,7 @@ impl Kernels {
         if few {
             return self.dots(pool, weights, packed, x.columns, y, blend);
         }
-        let rows = rows_per_task(y.len() / x.columns, cols, pool.threads());
+        let rows = rows_per_task(y.len() / x.columns, weights.row_bytes(), pool.threads());
         pool.for_each_chunk(y, rows * x.columns, |index, y| {
             self.isa.run(Matmul {
                 weights,
@@ -159,115 +221,13 @@ impl Kernels {
 }
 
 /// Whole blocks of rows, so that tasks begin where palettes do.
-fn rows_per_task(rows: usize, cols: usize, threads: usize) -> usize {
+fn rows_per_task(rows: usize, row_bytes: usize, threads: usize) -> usize {
     if threads == 1 {
         return rows.max(1);
     }
-    let least = TASK_WEIGHTS.div_ceil(size_of::<f16>() * cols.max(1));
+    let least = TASK_BYTES.div_ceil(row_bytes.max(1));
     rows.div_ceil(threads * TASKS_PER_THREAD).max(least).next_multiple_of(LANES)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::num::NonZeroUsize;
-
-    use super::*;
-    use crate::testing::{Numbers, SUM_OF_PRODUCTS, assert_near, every_isa};
-
-    const BLENDS: [Blend; 3] = [Blend::SET, Blend::ADD, Blend { alpha: 0.0625, accumulate: true }];
-
-    /// The product at `row` and `column` in f64, and the sum of its terms' absolute values.
-    fn product(w: &[f16], x: Columns<'_>, cols: usize, row: usize, column: usize) -> (f64, f64) {
-        let term = |k: usize| f64::from(w[row * cols + k].to_f32()) * f64::from(x.row(k)[column]);
-        (0..cols).map(term).fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))
-    }
-
-    /// Asserts that `y` is `before` blended with `w x`.
-    fn assert_product(y: &[f32], before: &[f32], w: &[f16], x: Columns<'_>, blend: Blend, what: &str) {
-        let cols = w.len() / (y.len() / x.columns);
-        for (i, (&y, &before)) in y.iter().zip(before).enumerate() {
-            let (sum, size) = product(w, x, cols, i / x.columns, i % x.columns);
-            let before = if blend.accumulate { f64::from(before) } else { 0.0 };
-            let alpha = f64::from(blend.alpha);
-            assert_near(
-                y,
-                before + alpha * sum,
-                SUM_OF_PRODUCTS * (alpha * size + before.abs()),
-                &format!("{what} at {i}"),
-            );
-        }
-    }
-
-    fn pools() -> [Pool; 2] {
-        [1, 3].map(|threads| Pool::new(NonZeroUsize::new(threads).unwrap()))
-    }
-
-    #[test]
-    fn matvec_is_the_product_for_odd_shapes_and_every_blend() {
-        let mut numbers = Numbers::seeded(9);
-        for (rows, cols) in [(1, 1), (3, 16), (17, 33), (130, 100), (64, 1024), (5, 4608)] {
-            let (w, x, before) =
-                (numbers.f16s(rows * cols, 1.0), numbers.f32s(cols, 2.0), numbers.f32s(rows, 5.0));
-            for (kernels, pool) in every_isa().flat_map(|kernels| pools().map(|pool| (kernels, pool))) {
-                for blend in BLENDS {
-                    let mut y = before.clone();
-                    kernels.matvec_f16(&pool, &w, &x, &mut y, blend);
-                    let what = format!("matvec_f16.{} {rows} x {cols} {blend:?}", kernels.isa());
-                    assert_product(&y, &before, &w, Columns::dense(&x, 1), blend, &what);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn matmul_is_the_product_for_odd_shapes_and_every_number_of_columns() {
-        let mut numbers = Numbers::seeded(10);
-        let shapes = (1..=26).map(|columns| (20, 40, columns)).chain([
-            (1, 1, 2),
-            (33, 300, 17),
-            (16, 513, 64),
-            (48, 64, 150),
-            (7, 15, 12),
-            (5, 4000, 3),
-        ]);
-        for (rows, cols, columns) in shapes {
-            let (w, before) = (numbers.f16s(rows * cols, 1.0), numbers.f32s(rows * columns, 5.0));
-            let stride = columns + columns % 3;
-            let data = numbers.f32s((cols - 1) * stride + columns, 2.0);
-            let x = Columns { data: &data, columns, stride };
-            let mut scratch = vec![f32::NAN; Kernels::matmul_scratch_len(cols, columns)];
-            for (kernels, pool) in every_isa().flat_map(|kernels| pools().map(|pool| (kernels, pool))) {
-                let blend = BLENDS[columns % BLENDS.len()];
-                let mut y = before.clone();
-                kernels.matmul_f16(&pool, &w, x, &mut y, blend, &mut scratch);
-                let what = format!("matmul_f16.{} {rows} x {cols} x {columns} {blend:?}", kernels.isa());
-                assert_product(&y, &before, &w, x, blend, &what);
-            }
-        }
-    }
-
-    #[test]
-    fn a_layer_without_inputs_gives_zero() {
-        for kernels in every_isa() {
-            let (mut y, mut columns) = ([1.0; 3], [1.0; 6]);
-            kernels.matvec_f16(&pools()[0], &[], &[], &mut y, Blend::SET);
-            kernels.matmul_f16(&pools()[0], &[], Columns::dense(&[], 2), &mut columns, Blend::SET, &mut []);
-            assert_eq!((y, columns), ([0.0; 3], [0.0; 6]));
-        }
-    }
-
-    #[test]
-    fn results_do_not_depend_on_the_number_of_threads() {
-        let mut numbers = Numbers::seeded(11);
-        let (w, x) = (numbers.f16s(200 * 48, 1.0), numbers.f32s(48 * 5, 1.0));
-        for kernels in every_isa() {
-            let results = pools().map(|pool| {
-                let (mut y, mut columns, mut scratch) = (vec![0.0; 200], vec![0.0; 1000], vec![0.0; 240]);
-                kernels.matvec_f16(&pool, &w, &x[..48], &mut y, Blend::SET);
-                kernels.matmul_f16(&pool, &w, Columns::dense(&x, 5), &mut columns, Blend::SET, &mut scratch);
-                (y, columns)
-            });
-            assert_eq!(results[0], results[1], "{}", kernels.isa());
-        }
-    }
-}
+mod tests;

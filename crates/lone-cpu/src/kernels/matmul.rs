@@ -9,14 +9,15 @@
 //! panel [k][16 rows]   ×   group [k][width]   →   sums [width][16 rows]
 //! ```
 
+use std::array::from_fn;
 use std::ops::Range;
 
 use super::linear::{Blend, Columns};
-use super::weights::{WeightRow, WeightRows};
+use super::weights::{BLOCKS, CHUNK, WeightRow, WeightRows};
 use super::width::{WidthKernel, with_width};
-use crate::isa::{Aligned, Kernel, LANES, Simd};
+use crate::isa::{Aligned, CACHE_LINE, Kernel, LANES, Simd};
 
-/// Columns of weights per panel.
+/// Columns of weights per panel: whole chunks.
 const DEPTH: usize = 256;
 
 /// Columns of x whose sums a task keeps at a time.
@@ -55,72 +56,80 @@ impl<W: WeightRows> Kernel for Matmul<'_, W> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let cols = self.weights.cols();
-        let next_panel = LANES * self.weights.row_bytes();
         let batch = BATCH / self.width * self.width;
         let mut panel = Aligned([[0.0; LANES]; DEPTH]);
         let mut sums = Aligned([[0.0; LANES]; BATCH]);
         for (index, y) in self.y.chunks_mut(LANES * self.columns).enumerate() {
             let first_row = self.first_row + index * LANES;
-            let rows = panel_rows(self.weights, first_row..first_row + y.len() / self.columns);
+            let rows = PanelRows::new(self.weights, first_row..first_row + y.len() / self.columns);
             for first in (0..self.columns).step_by(batch) {
                 let sums = &mut sums.0[..batch.min(self.columns - first)];
                 sums.fill([0.0; LANES]);
                 let packed = &self.packed[first * cols..][..sums.len() * cols];
                 for k in (0..cols).step_by(DEPTH) {
                     let panel = &mut panel.0[..DEPTH.min(cols - k)];
-                    fill_panel(simd, &rows, k, next_panel, panel);
+                    rows.fill_panel(simd, k, panel);
                     let groups = packed.chunks(self.width * cols).zip(sums.chunks_mut(self.width));
                     for (group, sums) in groups {
                         let width = sums.len();
                         tile(simd, panel, &group[k * width..][..panel.len() * width], sums);
                     }
                 }
-                write(sums, first, self.columns, y, self.blend);
+                for (row, y) in y.chunks_exact_mut(self.columns).enumerate() {
+                    let scale = self.weights.scale(first_row + row);
+                    for (sum, y) in sums.iter().zip(&mut y[first..]) {
+                        self.blend.apply(sum[row] * scale, y);
+                    }
+                }
             }
         }
     }
 }
 
 /// At most sixteen rows of weights, the last repeated where there are fewer.
-#[inline(always)]
-pub(super) fn panel_rows<W: WeightRows>(weights: W, rows: Range<usize>) -> [W::Row; LANES] {
-    let mut lines = [weights.row(rows.start); LANES];
-    for (i, line) in lines.iter_mut().enumerate() {
-        *line = weights.row((rows.start + i).min(rows.end - 1));
-    }
-    lines
+pub(super) struct PanelRows<W: WeightRows> {
+    weights: W,
+    rows: [W::Row; LANES],
+    groups: [usize; LANES],
 }
 
-/// Columns `k..k + panel.len()` of sixteen rows of weights, transposed; asks for what lies `next_panel` bytes
-/// further.
-#[inline(always)]
-pub(super) fn fill_panel<S: Simd, R: WeightRow>(
-    simd: S,
-    rows: &[R; LANES],
-    k: usize,
-    next_panel: usize,
-    panel: &mut [Block],
-) {
-    let (panel, tail) = panel.as_chunks_mut::<LANES>();
-    for (block, panel) in panel.iter_mut().enumerate() {
-        let mut lines = [simd.splat(0.0); LANES];
-        for (row, line) in rows.iter().zip(&mut lines) {
-            row.prefetch(simd, k / LANES + block, next_panel);
-            *line = row.decode(simd, k / LANES + block);
-        }
-        let lines = simd.transpose(lines);
-        for (line, to) in lines.iter().zip(panel) {
-            simd.store(*line, to);
-        }
+impl<W: WeightRows> PanelRows<W> {
+    #[inline(always)]
+    pub(super) fn new(weights: W, rows: Range<usize>) -> Self {
+        let row = |lane: usize| (rows.start + lane).min(rows.end - 1);
+        let groups = from_fn(|lane| weights.group(row(lane)));
+        Self { weights, rows: from_fn(|lane| weights.row(row(lane))), groups }
     }
-    if !tail.is_empty() {
-        let mut lines = [simd.splat(0.0); LANES];
-        for (row, line) in rows.iter().zip(&mut lines) {
-            *line = row.decode_tail(simd);
-        }
-        let lines = simd.transpose(lines);
-        for (line, to) in lines.iter().zip(tail) {
-            simd.store(*line, to);
+
+    /// Columns `k..k + panel.len()`, transposed, k being the first of a chunk; asks for the same of the next sixteen
+    /// rows.
+    #[inline(always)]
+    pub(super) fn fill_panel<S: Simd>(&self, simd: S, k: usize, panel: &mut [Block]) {
+        let next_panel = LANES * self.weights.row_bytes();
+        let mut group = self.groups[0];
+        let mut palette = self.weights.palette(simd, group);
+        for (chunk, panel) in (k / CHUNK..).zip(panel.chunks_mut(CHUNK)) {
+            let mut lines = [[simd.splat(0.0); BLOCKS]; LANES];
+            for (lane, line) in lines.iter_mut().enumerate() {
+                let row = self.rows[lane];
+                if self.groups[lane] != group {
+                    group = self.groups[lane];
+                    palette = self.weights.palette(simd, group);
+                }
+                for ahead in (0..W::Row::CHUNK_BYTES).step_by(CACHE_LINE) {
+                    row.prefetch(simd, chunk, next_panel + ahead);
+                }
+                *line = match panel.len() {
+                    CHUNK => row.decode(simd, &palette, chunk),
+                    _ => row.decode_rest(simd, &palette),
+                };
+            }
+            for (block, panel) in panel.chunks_mut(LANES).enumerate() {
+                let columns = simd.transpose(from_fn(|lane| lines[lane][block]));
+                for (column, to) in columns.into_iter().zip(panel) {
+                    simd.store(column, to);
+                }
+            }
         }
     }
 }
@@ -149,16 +158,6 @@ impl WidthKernel for Tile<'_> {
         }
         for (tile, sum) in tile.into_iter().zip(self.sums) {
             simd.store(simd.add(simd.load(sum), tile), sum);
-        }
-    }
-}
-
-/// Writes the sums of the columns from `first` on into `y (rows, columns)`.
-#[inline(always)]
-fn write(sums: &[Block], first: usize, columns: usize, y: &mut [f32], blend: Blend) {
-    for (row, y) in y.chunks_exact_mut(columns).enumerate() {
-        for (sum, y) in sums.iter().zip(&mut y[first..]) {
-            blend.apply(sum[row], y);
         }
     }
 }

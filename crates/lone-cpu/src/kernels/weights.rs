@@ -1,8 +1,16 @@
-//! How weights are stored, as the linear kernels see it: rows that decode to f32 sixteen columns at a time.
+//! How weights are stored, as the linear kernels see it: rows that decode to f32, 64 columns at a time.
+
+use std::array::from_fn;
 
 use half::f16;
 
 use crate::isa::{LANES, Simd};
+
+/// Columns decoded at a time.
+pub(super) const CHUNK: usize = 64;
+
+/// Blocks of a chunk.
+pub(super) const BLOCKS: usize = CHUNK / LANES;
 
 /// A matrix of weights, rows × cols, that gives out its rows.
 pub(super) trait WeightRows: Copy + Sync {
@@ -20,151 +28,170 @@ pub(super) trait WeightRows: Copy + Sync {
     /// # Panics
     /// If there is no such row.
     fn row(self, row: usize) -> Self::Row;
+
+    /// Which palette row `row` is decoded with.
+    fn group(self, row: usize) -> usize;
+
+    /// Palette `group`.
+    fn palette<S: Simd>(self, simd: S, group: usize) -> Palette<Self, S>;
+
+    /// What sums along row `row` are multiplied with.
+    fn scale(self, row: usize) -> f32;
 }
 
-/// A row of weights in blocks of sixteen columns, the last maybe shorter.
+/// The palettes of a matrix of type `W`.
+pub(super) type Palette<W, S> = <<W as WeightRows>::Row as WeightRow>::Palette<S>;
+
+/// A row of weights in chunks of 64 columns, the last maybe shorter.
 pub(super) trait WeightRow: Copy {
+    /// What decoding needs besides the row.
+    type Palette<S: Simd>;
+
+    /// Bytes from one chunk to the next.
+    const CHUNK_BYTES: usize;
+
+    /// Whole chunk `chunk` in f32, exactly.
+    fn decode<S: Simd>(self, simd: S, palette: &Self::Palette<S>, chunk: usize) -> [S::F32; BLOCKS];
+
+    /// The columns after the last whole chunk, then zeros.
+    fn decode_rest<S: Simd>(self, simd: S, palette: &Self::Palette<S>) -> [S::F32; BLOCKS];
+
+    /// Asks for the cache line that lies `bytes` after the beginning of `chunk`, in this row or past its end.
+    fn prefetch<S: Simd>(self, simd: S, chunk: usize, bytes: usize);
+}
+
+/// A number as it is.
+pub(super) trait Number: Copy + Sync {
+    /// A block of them in f32, exactly.
+    fn load<S: Simd>(simd: S, from: &[Self; LANES]) -> S::F32;
+
+    /// Less than a block, then zeros.
+    fn load_part<S: Simd>(simd: S, from: &[Self]) -> S::F32;
+}
+
+impl Number for f16 {
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, from: &[f16; LANES]) -> S::F32 {
+        simd.load_f16(from)
+    }
+
+    #[inline(always)]
+    fn load_part<S: Simd>(simd: S, from: &[f16]) -> S::F32 {
+        simd.load_f16_part(from)
+    }
+}
+
+impl Number for f32 {
+    #[inline(always)]
+    fn load<S: Simd>(simd: S, from: &[f32; LANES]) -> S::F32 {
+        simd.load(from)
+    }
+
+    #[inline(always)]
+    fn load_part<S: Simd>(simd: S, from: &[f32]) -> S::F32 {
+        simd.load_part(from)
+    }
+}
+
+/// A row-major matrix of f16 or f32.
+#[derive(Clone, Copy)]
+pub(super) struct NumberRows<'a, T> {
+    numbers: &'a [T],
+    cols: usize,
+}
+
+/// Weights and caches.
+pub(super) type F16Rows<'a> = NumberRows<'a, f16>;
+
+/// What a pass has computed itself and caches do not hold yet.
+pub(super) type F32Rows<'a> = NumberRows<'a, f32>;
+
+impl<'a, T> NumberRows<'a, T> {
+    pub(super) fn new(numbers: &'a [T], cols: usize) -> Self {
+        Self { numbers, cols }
+    }
+}
+
+impl<'a, T: Number> WeightRows for NumberRows<'a, T> {
+    type Row = NumberRow<'a, T>;
+
+    #[inline(always)]
+    fn cols(self) -> usize {
+        self.cols
+    }
+
+    #[inline(always)]
+    fn row_bytes(self) -> usize {
+        self.cols * size_of::<T>()
+    }
+
+    #[inline(always)]
+    fn row(self, row: usize) -> NumberRow<'a, T> {
+        let (blocks, tail) = self.numbers[row * self.cols..][..self.cols].as_chunks();
+        NumberRow { blocks, tail }
+    }
+
+    #[inline(always)]
+    fn group(self, _row: usize) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    fn palette<S: Simd>(self, _simd: S, _group: usize) {}
+
+    #[inline(always)]
+    fn scale(self, _row: usize) -> f32 {
+        1.0
+    }
+}
+
+/// A row of numbers, which can be had sixteen at a time too.
+#[derive(Clone, Copy)]
+pub(super) struct NumberRow<'a, T> {
+    blocks: &'a [[T; LANES]],
+    tail: &'a [T],
+}
+
+impl<T: Number> NumberRow<'_, T> {
     /// Bytes from one block to the next.
-    const BLOCK_BYTES: usize;
+    pub(super) const BLOCK_BYTES: usize = LANES * size_of::<T>();
 
-    /// The row without anything past its first `blocks` whole blocks; the compiler then knows that smaller
-    /// indices are inside.
-    fn whole_blocks(self, blocks: usize) -> Self;
-
-    /// Whole block `block` in f32, exactly.
-    fn decode<S: Simd>(self, simd: S, block: usize) -> S::F32;
-
-    /// The columns after the last whole block, then zeros.
-    fn decode_tail<S: Simd>(self, simd: S) -> S::F32;
+    /// The numbers of block `block`, zeros where there are no more.
+    #[inline(always)]
+    pub(super) fn block<S: Simd>(self, simd: S, block: usize) -> S::F32 {
+        match self.blocks.get(block) {
+            Some(block) => T::load(simd, block),
+            None if block == self.blocks.len() => T::load_part(simd, self.tail),
+            None => simd.splat(0.0),
+        }
+    }
 
     /// Asks for the cache line that lies `bytes` after the beginning of `block`, in this row or past its end.
-    fn prefetch<S: Simd>(self, simd: S, block: usize, bytes: usize);
-}
-
-/// A row-major matrix of f16.
-#[derive(Clone, Copy)]
-pub(super) struct F16Rows<'a> {
-    weights: &'a [f16],
-    cols: usize,
-}
-
-impl<'a> F16Rows<'a> {
-    pub(super) fn new(weights: &'a [f16], cols: usize) -> Self {
-        Self { weights, cols }
-    }
-}
-
-impl<'a> WeightRows for F16Rows<'a> {
-    type Row = F16Row<'a>;
-
     #[inline(always)]
-    fn cols(self) -> usize {
-        self.cols
-    }
-
-    #[inline(always)]
-    fn row_bytes(self) -> usize {
-        self.cols * size_of::<f16>()
-    }
-
-    #[inline(always)]
-    fn row(self, row: usize) -> F16Row<'a> {
-        let (blocks, tail) = self.weights[row * self.cols..][..self.cols].as_chunks();
-        F16Row { blocks, tail }
-    }
-}
-
-/// A row of f16.
-#[derive(Clone, Copy)]
-pub(super) struct F16Row<'a> {
-    blocks: &'a [[f16; LANES]],
-    tail: &'a [f16],
-}
-
-impl WeightRow for F16Row<'_> {
-    const BLOCK_BYTES: usize = size_of::<[f16; LANES]>();
-
-    #[inline(always)]
-    fn whole_blocks(self, blocks: usize) -> Self {
-        Self { blocks: &self.blocks[..blocks], tail: self.tail }
-    }
-
-    #[inline(always)]
-    fn decode<S: Simd>(self, simd: S, block: usize) -> S::F32 {
-        simd.load_f16(&self.blocks[block])
-    }
-
-    #[inline(always)]
-    fn decode_tail<S: Simd>(self, simd: S) -> S::F32 {
-        simd.load_f16_part(self.tail)
-    }
-
-    #[inline(always)]
-    fn prefetch<S: Simd>(self, simd: S, block: usize, bytes: usize) {
+    pub(super) fn prefetch_block<S: Simd>(self, simd: S, block: usize, bytes: usize) {
         simd.prefetch(self.blocks.as_ptr().wrapping_add(block).wrapping_byte_add(bytes));
     }
 }
 
-/// A row-major matrix of f32: what a pass has computed itself and caches do not hold yet.
-#[derive(Clone, Copy)]
-pub(super) struct F32Rows<'a> {
-    elements: &'a [f32],
-    cols: usize,
-}
+impl<T: Number> WeightRow for NumberRow<'_, T> {
+    type Palette<S: Simd> = ();
 
-impl<'a> F32Rows<'a> {
-    pub(super) fn new(elements: &'a [f32], cols: usize) -> Self {
-        Self { elements, cols }
-    }
-}
-
-impl<'a> WeightRows for F32Rows<'a> {
-    type Row = F32Row<'a>;
+    const CHUNK_BYTES: usize = BLOCKS * Self::BLOCK_BYTES;
 
     #[inline(always)]
-    fn cols(self) -> usize {
-        self.cols
+    fn decode<S: Simd>(self, simd: S, (): &(), chunk: usize) -> [S::F32; BLOCKS] {
+        let blocks: &[_; BLOCKS] = self.blocks[BLOCKS * chunk..].first_chunk().expect("the chunk is whole");
+        from_fn(|i| T::load(simd, &blocks[i]))
     }
 
     #[inline(always)]
-    fn row_bytes(self) -> usize {
-        self.cols * size_of::<f32>()
+    fn decode_rest<S: Simd>(self, simd: S, (): &()) -> [S::F32; BLOCKS] {
+        let first = self.blocks.len() / BLOCKS * BLOCKS;
+        from_fn(|i| self.block(simd, first + i))
     }
 
     #[inline(always)]
-    fn row(self, row: usize) -> F32Row<'a> {
-        let (blocks, tail) = self.elements[row * self.cols..][..self.cols].as_chunks();
-        F32Row { blocks, tail }
-    }
-}
-
-/// A row of f32.
-#[derive(Clone, Copy)]
-pub(super) struct F32Row<'a> {
-    blocks: &'a [[f32; LANES]],
-    tail: &'a [f32],
-}
-
-impl WeightRow for F32Row<'_> {
-    const BLOCK_BYTES: usize = size_of::<[f32; LANES]>();
-
-    #[inline(always)]
-    fn whole_blocks(self, blocks: usize) -> Self {
-        Self { blocks: &self.blocks[..blocks], tail: self.tail }
-    }
-
-    #[inline(always)]
-    fn decode<S: Simd>(self, simd: S, block: usize) -> S::F32 {
-        simd.load(&self.blocks[block])
-    }
-
-    #[inline(always)]
-    fn decode_tail<S: Simd>(self, simd: S) -> S::F32 {
-        simd.load_part(self.tail)
-    }
-
-    #[inline(always)]
-    fn prefetch<S: Simd>(self, simd: S, block: usize, bytes: usize) {
-        simd.prefetch(self.blocks.as_ptr().wrapping_add(block).wrapping_byte_add(bytes));
+    fn prefetch<S: Simd>(self, simd: S, chunk: usize, bytes: usize) {
+        self.prefetch_block(simd, BLOCKS * chunk, bytes);
     }
 }

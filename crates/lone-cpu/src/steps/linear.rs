@@ -1,7 +1,6 @@
 //! Weights times activations: what nearly all of the time goes into.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use half::f16;
@@ -9,7 +8,7 @@ use lone_mil::{BlobFile, TensorType};
 
 use super::{Access, Context, Run};
 use crate::arena::Span;
-use crate::kernels::{Blend, Columns};
+use crate::kernels::{Blend, Columns, IndexBits, Palettized, Weights};
 
 /// Rows that kernels take at a time, so that tasks begin where theirs do.
 pub(crate) const ROWS_PER_BLOCK: usize = 16;
@@ -48,29 +47,81 @@ pub(crate) struct Part {
 /// A matrix of weights, used where it is.
 #[derive(Clone)]
 pub(crate) enum Weight {
+    /// As they are.
+    F16(Numbers),
+    /// Indices into palettes.
+    Palettized(Arc<PalettizedWeight>),
+}
+
+/// See [`Palettized`].
+pub(crate) struct PalettizedWeight {
+    pub(crate) bits: IndexBits,
+    /// The record of the indices in the weight file, and their type.
+    pub(crate) indices: (u64, TensorType),
+    pub(crate) palettes: Numbers,
+    pub(crate) group_rows: usize,
+    pub(crate) scales: Option<Numbers>,
+}
+
+/// Fp16 numbers.
+#[derive(Clone)]
+pub(crate) enum Numbers {
     /// The blob of type `ty` whose record is at `offset` of the weight file.
     Mapped { offset: u64, ty: TensorType },
     /// Held by the plan, for what the program wrote in place or computes from constants.
     Held(Arc<[f16]>),
 }
 
-impl Weight {
-    /// Rows `rows` of K = `cols` weights.
-    fn rows<'a>(&'a self, blobs: &'a BlobFile, rows: Range<usize>, cols: usize) -> &'a [f16] {
-        &self.f16s(blobs)[rows.start * cols..rows.end * cols]
-    }
-
-    fn f16s<'a>(&'a self, blobs: &'a BlobFile) -> &'a [f16] {
+impl Numbers {
+    fn get<'a>(&'a self, blobs: &'a BlobFile) -> &'a [f16] {
         match self {
-            Weight::Mapped { offset, ty } => blobs.f16s(*offset, ty).expect("checked when it was compiled"),
-            Weight::Held(weights) => weights,
+            Numbers::Mapped { offset, ty } => blobs.f16s(*offset, ty).expect("checked when it was compiled"),
+            Numbers::Held(numbers) => numbers,
         }
     }
 
-    fn elements(&self) -> usize {
+    fn bytes(&self) -> usize {
         match self {
-            Weight::Mapped { ty, .. } => ty.shape.elements(),
-            Weight::Held(weights) => weights.len(),
+            Numbers::Mapped { ty, .. } => ty.shape.elements() * size_of::<f16>(),
+            Numbers::Held(numbers) => size_of_val(&**numbers),
+        }
+    }
+}
+
+impl Weight {
+    fn get<'a>(&'a self, blobs: &'a BlobFile) -> Weights<'a> {
+        match self {
+            Weight::F16(numbers) => Weights::F16(numbers.get(blobs)),
+            Weight::Palettized(weight) => {
+                let (offset, ty) = &weight.indices;
+                Weights::Palettized(Palettized {
+                    bits: weight.bits,
+                    indices: blobs.data(*offset, ty).expect("checked when it was compiled"),
+                    palettes: weight.palettes.get(blobs),
+                    group_rows: weight.group_rows,
+                    scales: weight.scales.as_ref().map(|scales| scales.get(blobs)),
+                })
+            }
+        }
+    }
+
+    /// All that it takes up.
+    fn bytes(&self) -> usize {
+        match self {
+            Weight::F16(numbers) => numbers.bytes(),
+            Weight::Palettized(weight) => {
+                let indices = weight.indices.1.packed_bytes().unwrap_or(0);
+                indices + weight.palettes.bytes() + weight.scales.as_ref().map_or(0, Numbers::bytes)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Weight::F16(_) => f.write_str("f16"),
+            Weight::Palettized(weight) => weight.bits.fmt(f),
         }
     }
 }
@@ -88,7 +139,7 @@ impl Run for Projection {
                 rest = below;
                 for (part, blend) in layer.parts.iter().zip(self.blends(layer)) {
                     let x = Columns::dense(reads.f32s(part.x), self.columns);
-                    kernels.matmul_f16(pool, part.weight.f16s(blobs), x, out, blend, scratch);
+                    kernels.matmul(pool, part.weight.get(blobs), x, out, blend, scratch);
                 }
             }
             return;
@@ -98,7 +149,7 @@ impl Run for Projection {
             && let [part] = parts.as_slice()
         {
             let blend = Blend { alpha: self.layers[0].alpha, accumulate: self.accumulate };
-            kernels.matvec_f16(pool, part.weight.f16s(blobs), reads.f32s(part.x), out, blend);
+            kernels.matvec(pool, part.weight.get(blobs), reads.f32s(part.x), out, blend);
             return;
         }
         let rows = out.len().div_ceil(pool.threads() * TASKS_PER_THREAD).next_multiple_of(ROWS_PER_BLOCK);
@@ -106,8 +157,7 @@ impl Run for Projection {
             self.for_each_layer(task * rows, out, |layer, first_row, out| {
                 for (part, blend) in layer.parts.iter().zip(self.blends(layer)) {
                     let x = reads.f32s(part.x);
-                    let weights = part.weight.rows(blobs, first_row..first_row + out.len(), x.len());
-                    kernels.matvec_f16(pool, weights, x, out, blend);
+                    kernels.matvec_rows(part.weight.get(blobs), first_row, x, out, blend);
                 }
             });
         });
@@ -128,7 +178,7 @@ impl Run for Projection {
 
     fn outside_bytes(&self) -> usize {
         let parts = self.layers.iter().flat_map(|layer| &layer.parts);
-        parts.map(|part| part.weight.elements() * size_of::<f16>()).sum()
+        parts.map(|part| part.weight.bytes()).sum()
     }
 }
 
@@ -163,7 +213,7 @@ impl fmt::Display for Projection {
             }
             for (i, part) in parts.iter().enumerate() {
                 let plus = if i > 0 { " + " } else { "" };
-                write!(f, "{plus}f16({rows},{}) {}", part.x.len / self.columns, part.x)?;
+                write!(f, "{plus}{}({rows},{}) {}", part.weight, part.x.len / self.columns, part.x)?;
             }
         }
         write!(f, " x {}", self.columns)

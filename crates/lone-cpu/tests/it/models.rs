@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use lone_bundle::Role;
-use lone_convert::{ConvertOptions, convert};
+use lone_convert::{ConvertOptions, WeightPrecision, convert};
 use lone_cpu::{CpuBackend, CpuOptions};
 use lone_engine::{LoadOptions, Runtime, SessionOptions};
 use lone_lfm::Checkpoint;
@@ -235,5 +235,25 @@ fn the_interpreter_gives_the_same_within_fp16() {
         for (position, (ours, theirs)) in ours.logits.iter().zip(&theirs.logits).enumerate() {
             assert_cosine(ours, theirs, LEAST_COSINE, &format!("{name}, position {position}"));
         }
+    }
+}
+
+#[test]
+fn palettized_weights_stay_indices_and_give_what_the_interpreter_gives() {
+    let tokens = Golden::open("tiny-lfm3").tokens;
+    for precision in [WeightPrecision::Lut8, WeightPrecision::Lut6, WeightPrecision::Lut4] {
+        let bundle = bundle("tiny-lfm3", &ConvertOptions { precision, ..options() });
+        for (role, count) in [(Role::Decode, 3), (Role::Verify, 10)] {
+            let what = format!("{precision}, {role:?}");
+            let ours = observe(&bundle, &cpu(true), role, &tokens[..count]);
+            let theirs = observe(&bundle, &Interpreter::<Reference>::new(), role, &tokens[..count]);
+            for (ours, theirs) in ours.logits.iter().zip(&theirs.logits) {
+                assert_cosine(ours, theirs, LEAST_COSINE, &what);
+            }
+        }
+        let package = bundle.path().join("bundle/chunk_00.mlpackage");
+        let model = cpu(true).open(&package, &Default::default()).unwrap();
+        let plan = model.plan("decode").unwrap().to_string();
+        assert!(plan.contains(&format!("{precision}(")) && !plan.contains(" f16("), "{plan}");
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn cases() -> Vec<OpCase> {
     cases.extend(grouped());
     cases.extend(quantized());
     cases.extend(before_core_ml_8());
-    cases.push(multiplied());
+    cases.extend([multiplied(), multiplied_and_scaled()]);
     cases
 }
 
@@ -192,5 +192,31 @@ fn multiplied() -> OpCase {
             Ok(vec![a.b.conv1x1(v[0], weight)?])
         },
         vec![Tensor::f16([1, 16, 1, 3], &conv.run(&x, &weight, None))],
+    )
+}
+
+/// Palettes followed by a factor a row.
+fn multiplied_and_scaled() -> OpCase {
+    let indices: Vec<u8> = (0..6 * 8).map(|i| (i * 11 % 64) as u8).collect();
+    let lut: Vec<f32> = (0..64).map(entry).collect();
+    let scales = [0.5, 1.0, 2.0, 4.0, 0.25, 1.0];
+    let weight: Vec<f32> =
+        indices.iter().enumerate().map(|(at, &i)| lut[usize::from(i)] * scales[at / 8]).collect();
+    let x = crate::oracle::noise(16, 8 * 3);
+    let conv = crate::oracle::Conv2d::pointwise(8, 3, 6);
+    case(
+        "conv with a palettized weight and a scale per row",
+        Kind::Summed,
+        vec![Tensor::f16([1, 8, 1, 3], &x)],
+        |a, v| {
+            let indices = a.typed(DType::U6, [6, 8, 1, 1], &pack(&indices, 6));
+            let lut = a.halves([1, 1, 1, 1, 64, 1], &lut);
+            let weight = a.b.lut_to_dense("w", indices, lut)?;
+            let (scale, blob) = a.halves([6, 1, 1, 1], &scales);
+            let args = [("data", weight.into()), ("scale", literal(scale, blob.offset))];
+            let scaled = a.op("constexpr_blockwise_shift_scale", &args)?;
+            Ok(vec![a.b.conv1x1(v[0], scaled)?])
+        },
+        vec![Tensor::f16([1, 6, 1, 3], &conv.run(&x, &weight, None))],
     )
 }

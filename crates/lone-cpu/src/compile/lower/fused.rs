@@ -5,7 +5,6 @@ use lone_mil::{BackendError, DType, Literal, TensorType, ValueId};
 use super::{Lowering, MaskUse, Place, Store};
 use crate::Kernels;
 use crate::arena::{Element, Span};
-use crate::compile::constants::held;
 use crate::compile::graph::Node;
 use crate::compile::kind::{self, Range};
 use crate::compile::package_error;
@@ -36,8 +35,8 @@ impl Lowering<'_> {
     fn taps(&mut self, weights: &[ValueId]) -> Result<Span, BackendError> {
         let mut columns = Vec::with_capacity(weights.len());
         for &id in weights {
-            let literal = self.graph.get(id).constant.as_ref().expect("taps are constants");
-            let literal = held(literal, self.blobs).map_err(package_error)?;
+            let taps = self.graph.get(id).constant.as_ref().expect("taps are constants");
+            let literal = taps.held(self.blobs).map_err(package_error)?;
             columns.push(
                 literal.to_floats().ok_or_else(|| self.unsupported(format!("taps of {}", literal.ty)))?,
             );

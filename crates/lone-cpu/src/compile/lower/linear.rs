@@ -1,18 +1,23 @@
 //! Products of matrices.
 
+use std::sync::Arc;
+
 use half::f16;
-use lone_mil::{BackendError, Payload, ValueId};
+use lone_mil::{BackendError, Literal, Payload, ValueId};
 
 use super::rows::inverse;
 use super::{Lowering, Place, Store};
 use crate::Kernels;
 use crate::arena::{Element, Span};
-use crate::compile::constants::held;
-use crate::compile::graph::Node;
+use crate::compile::graph::{Constant, Node};
 use crate::compile::kind::{self, Kind};
 use crate::compile::package_error;
+use crate::compile::palettes::Palettes;
 use crate::compile::view::{View, runs};
-use crate::steps::{self, Layer, MatMul, Matrix, OperandForm, Part, Projection, ROWS_PER_BLOCK, Weight};
+use crate::steps::{
+    self, Layer, MatMul, Matrix, Numbers, OperandForm, PalettizedWeight, Part, Projection, ROWS_PER_BLOCK,
+    Weight,
+};
 
 /// How many nodes ahead a projection looks for others that read what it reads.
 const LOOK_AHEAD: usize = 64;
@@ -143,15 +148,36 @@ impl Lowering<'_> {
     }
 
     fn weight(&self, id: ValueId) -> Result<Weight, BackendError> {
-        let literal = self.graph.get(id).constant.as_ref().expect("weights of projections are constants");
-        if let Payload::Blob(offset) = literal.payload {
-            let weight = Weight::Mapped { offset, ty: literal.ty.clone() };
-            self.blobs.f16s(offset, &literal.ty).map_err(package_error)?;
-            return Ok(weight);
+        match self.graph.get(id).constant.as_ref().expect("weights of projections are constants") {
+            Constant::Literal(literal) => self.numbers(literal).map(Weight::F16),
+            Constant::Palettes(palettes) => self.palettized(palettes),
         }
-        let numbers = held(literal, self.blobs).ok().and_then(|literal| literal.to_floats());
-        let numbers = numbers.ok_or_else(|| self.unsupported(format!("weights of {}", literal.ty)))?;
-        Ok(Weight::Held(numbers.into_iter().map(f16::from_f32).collect()))
+    }
+
+    fn palettized(&self, palettes: &Palettes) -> Result<Weight, BackendError> {
+        let Literal { ty, payload: Payload::Blob(offset) } = palettes.indices.clone() else {
+            unreachable!("indices stay where they are mapped")
+        };
+        self.blobs.data(offset, &ty).map_err(package_error)?;
+        let scales = palettes.scales.as_ref().map(|scales| self.numbers(scales)).transpose()?;
+        Ok(Weight::Palettized(Arc::new(PalettizedWeight {
+            bits: palettes.bits,
+            indices: (offset, ty),
+            palettes: self.numbers(&palettes.palettes)?,
+            group_rows: palettes.group_rows,
+            scales,
+        })))
+    }
+
+    /// Fp16 numbers, where they are mapped if they are.
+    fn numbers(&self, literal: &Literal) -> Result<Numbers, BackendError> {
+        if let Payload::Blob(offset) = literal.payload {
+            self.blobs.f16s(offset, &literal.ty).map_err(package_error)?;
+            return Ok(Numbers::Mapped { offset, ty: literal.ty.clone() });
+        }
+        let numbers =
+            literal.to_floats().ok_or_else(|| self.unsupported(format!("weights of {}", literal.ty)))?;
+        Ok(Numbers::Held(numbers.into_iter().map(f16::from_f32).collect()))
     }
 
     pub(super) fn matmul(&mut self, transposed: [bool; 2], node: &Node) -> Result<(), BackendError> {

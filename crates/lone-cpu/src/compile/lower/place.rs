@@ -5,7 +5,8 @@ use lone_mil::{BackendError, Literal, ValueId};
 use super::{Buffer, Lowering};
 use crate::arena::{BufferId, Element, Span};
 use crate::compile::constants::element;
-use crate::compile::graph::Node;
+use crate::compile::graph::{Constant, Node};
+use crate::compile::package_error;
 use crate::compile::view::{View, runs};
 use crate::steps::{Copy, Port, Side};
 
@@ -29,8 +30,12 @@ impl Lowering<'_> {
         if let Some(place) = &self.places[id.index()] {
             return Ok(place.clone());
         }
-        let literal = self.graph.get(id).constant.as_ref().expect("inputs and results have places");
-        let place = self.constant(literal)?;
+        let place = match self.graph.get(id).constant.as_ref().expect("inputs and results have places") {
+            Constant::Literal(literal) => self.constant(literal)?,
+            Constant::Palettes(palettes) => {
+                self.constant(&palettes.expanded(self.blobs).map_err(package_error)?)?
+            }
+        };
         self.places[id.index()] = Some(place.clone());
         Ok(place)
     }

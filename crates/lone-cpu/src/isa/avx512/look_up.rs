@@ -1,0 +1,142 @@
+//! Palettes by permutations of a whole register: sixteen entries as f32, more as two planes, one of the low bytes of
+//! f16 and one of the high bytes.
+
+use std::arch::x86_64::*;
+
+use half::f16;
+
+use super::F32;
+
+pub(super) type Palette4 = __m512;
+/// The low bytes, the high bytes.
+pub(super) type Palette6 = [__m512i; 2];
+/// The same, 64 entries a register.
+pub(super) type Palette8 = [[__m512i; 4]; 2];
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn palette4(entries: &[f16; 16]) -> Palette4 {
+    super::load_f16(entries)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn palette6(entries: &[f16; 64]) -> Palette6 {
+    const LOW: [u8; 64] = every_second_byte(0);
+    const HIGH: [u8; 64] = every_second_byte(1);
+    let bytes = bytemuck::cast_ref::<[f16; 64], [u8; 128]>(entries);
+    let (first, second) = bytes.split_at(64);
+    let (first, second) =
+        (load_64(first.try_into().expect("half")), load_64(second.try_into().expect("half")));
+    [
+        _mm512_permutex2var_epi8(first, load_64(&LOW), second),
+        _mm512_permutex2var_epi8(first, load_64(&HIGH), second),
+    ]
+}
+
+/// Positions `first`, `first + 2`, … of 128 bytes.
+const fn every_second_byte(first: u8) -> [u8; 64] {
+    let mut positions = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        positions[i] = first + 2 * i as u8;
+        i += 1;
+    }
+    positions
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn palette8(entries: &[f16; 256]) -> Palette8 {
+    let mut planes = [[_mm512_setzero_si512(); 4]; 2];
+    for (quarter, entries) in entries.as_chunks::<64>().0.iter().enumerate() {
+        let [low, high] = palette6(entries);
+        planes[0][quarter] = low;
+        planes[1][quarter] = high;
+    }
+    planes
+}
+
+/// Lane i of a permutation looks at the lowest four bits of its own, which is where index i of eight bytes goes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn look_up4(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4] {
+    let shifts = _mm512_setr_epi64(
+        0x0400000000,
+        0x0c00000008,
+        0x1400000010,
+        0x1c00000018,
+        0x2400000020,
+        0x2c00000028,
+        0x3400000030,
+        0x3c00000038,
+    );
+    let mut entries = [_mm512_setzero_ps(); 4];
+    for (entries, sixteen) in entries.iter_mut().zip(indices.as_chunks::<8>().0) {
+        let bits = _mm512_set1_epi64(i64::from_le_bytes(*sixteen));
+        *entries = _mm512_permutexvar_ps(_mm512_multishift_epi64_epi8(shifts, bits), *palette);
+    }
+    entries
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn look_up6(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4] {
+    const SPREAD: [u8; 64] = six_bytes_of_eight();
+    // SAFETY: the mask names as many bytes as the array has.
+    let bits = unsafe { _mm512_maskz_loadu_epi8(0xFFFF_FFFF_FFFF, indices.as_ptr().cast()) };
+    let spread = _mm512_permutexvar_epi8(load_64(&SPREAD), bits);
+    let shifts = _mm512_set1_epi64(0x2a24_1e18_120c_0600);
+    let indices = _mm512_multishift_epi64_epi8(shifts, spread);
+    floats(_mm512_permutexvar_epi8(indices, palette[0]), _mm512_permutexvar_epi8(indices, palette[1]))
+}
+
+/// For each eight bytes the six that hold their eight indices, in the order that [`floats`] wants.
+const fn six_bytes_of_eight() -> [u8; 64] {
+    let mut positions = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        let eight = i / 16 + i / 8 % 2 * 4;
+        positions[i] = if i % 8 < 6 { (6 * eight + i % 8) as u8 } else { 0 };
+        i += 1;
+    }
+    positions
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4] {
+    let order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    let indices = _mm512_permutexvar_epi64(order, load_64(indices));
+    floats(look_up8_plane(&palette[0], indices), look_up8_plane(&palette[1], indices))
+}
+
+/// The bytes of one plane at these indices.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn look_up8_plane(plane: &[__m512i; 4], indices: __m512i) -> __m512i {
+    let first = _mm512_permutex2var_epi8(plane[0], indices, plane[1]);
+    let second = _mm512_permutex2var_epi8(plane[2], indices, plane[3]);
+    _mm512_mask_blend_epi8(_mm512_movepi8_mask(indices), first, second)
+}
+
+/// The f16 with these low and high bytes; eight follow each other where eight bytes do, and the eights come in the order
+/// 0, 4, 1, 5, 2, 6, 3, 7.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn floats(low: __m512i, high: __m512i) -> [F32; 4] {
+    let (first, second) = (_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high));
+    [
+        _mm512_cvtph_ps(_mm512_castsi512_si256(first)),
+        _mm512_cvtph_ps(_mm512_extracti64x4_epi64::<1>(first)),
+        _mm512_cvtph_ps(_mm512_castsi512_si256(second)),
+        _mm512_cvtph_ps(_mm512_extracti64x4_epi64::<1>(second)),
+    ]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn load_64(from: &[u8; 64]) -> __m512i {
+    // SAFETY: the reference covers 64 bytes.
+    unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+}

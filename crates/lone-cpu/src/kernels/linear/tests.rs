@@ -1,0 +1,225 @@
+//! Tests of linear layers.
+
+use std::num::NonZeroUsize;
+
+use super::*;
+use crate::kernels::{IndexBits, Palettized};
+use crate::testing::{Numbers, SUM_OF_PRODUCTS, assert_near, every_isa};
+
+const BLENDS: [Blend; 3] = [Blend::SET, Blend::ADD, Blend { alpha: 0.0625, accumulate: true }];
+
+/// The product at `row` and `column` in f64, and the sum of its terms' absolute values.
+fn product(w: &[f16], x: Columns<'_>, cols: usize, row: usize, column: usize) -> (f64, f64) {
+    let term = |k: usize| f64::from(w[row * cols + k].to_f32()) * f64::from(x.row(k)[column]);
+    (0..cols).map(term).fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))
+}
+
+/// Asserts that `y` is `before` blended with `w x`.
+fn assert_product(y: &[f32], before: &[f32], w: &[f16], x: Columns<'_>, blend: Blend, what: &str) {
+    let cols = w.len() / (y.len() / x.columns);
+    for (i, (&y, &before)) in y.iter().zip(before).enumerate() {
+        let (sum, size) = product(w, x, cols, i / x.columns, i % x.columns);
+        let before = if blend.accumulate { f64::from(before) } else { 0.0 };
+        let alpha = f64::from(blend.alpha);
+        assert_near(
+            y,
+            before + alpha * sum,
+            SUM_OF_PRODUCTS * (alpha * size + before.abs()),
+            &format!("{what} at {i}"),
+        );
+    }
+}
+
+fn pools() -> [Pool; 2] {
+    [1, 3].map(|threads| Pool::new(NonZeroUsize::new(threads).unwrap()))
+}
+
+#[test]
+fn matvec_is_the_product_for_odd_shapes_and_every_blend() {
+    let mut numbers = Numbers::seeded(9);
+    for (rows, cols) in [(1, 1), (3, 16), (17, 33), (130, 100), (64, 1024), (5, 4608)] {
+        let (w, x, before) =
+            (numbers.f16s(rows * cols, 1.0), numbers.f32s(cols, 2.0), numbers.f32s(rows, 5.0));
+        for (kernels, pool) in every_isa().flat_map(|kernels| pools().map(|pool| (kernels, pool))) {
+            for blend in BLENDS {
+                let mut y = before.clone();
+                kernels.matvec(&pool, Weights::F16(&w), &x, &mut y, blend);
+                let what = format!("matvec_f16.{} {rows} x {cols} {blend:?}", kernels.isa());
+                assert_product(&y, &before, &w, Columns::dense(&x, 1), blend, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn matmul_is_the_product_for_odd_shapes_and_every_number_of_columns() {
+    let mut numbers = Numbers::seeded(10);
+    let shapes = (1..=26).map(|columns| (20, 40, columns)).chain([
+        (1, 1, 2),
+        (33, 300, 17),
+        (16, 513, 64),
+        (48, 64, 150),
+        (7, 15, 12),
+        (5, 4000, 3),
+    ]);
+    for (rows, cols, columns) in shapes {
+        let (w, before) = (numbers.f16s(rows * cols, 1.0), numbers.f32s(rows * columns, 5.0));
+        let stride = columns + columns % 3;
+        let data = numbers.f32s((cols - 1) * stride + columns, 2.0);
+        let x = Columns { data: &data, columns, stride };
+        let mut scratch = vec![f32::NAN; Kernels::matmul_scratch_len(cols, columns)];
+        for (kernels, pool) in every_isa().flat_map(|kernels| pools().map(|pool| (kernels, pool))) {
+            let blend = BLENDS[columns % BLENDS.len()];
+            let mut y = before.clone();
+            kernels.matmul(&pool, Weights::F16(&w), x, &mut y, blend, &mut scratch);
+            let what = format!("matmul_f16.{} {rows} x {cols} x {columns} {blend:?}", kernels.isa());
+            assert_product(&y, &before, &w, x, blend, &what);
+        }
+    }
+}
+
+#[test]
+fn a_layer_without_inputs_gives_zero() {
+    for kernels in every_isa() {
+        let (mut y, mut columns) = ([1.0; 3], [1.0; 6]);
+        kernels.matvec(&pools()[0], Weights::F16(&[]), &[], &mut y, Blend::SET);
+        let none = Columns::dense(&[], 2);
+        kernels.matmul(&pools()[0], Weights::F16(&[]), none, &mut columns, Blend::SET, &mut []);
+        assert_eq!((y, columns), ([0.0; 3], [0.0; 6]));
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let mut numbers = Numbers::seeded(11);
+    let (w, x) = (numbers.f16s(200 * 48, 1.0), numbers.f32s(48 * 5, 1.0));
+    for kernels in every_isa() {
+        let results = pools().map(|pool| {
+            let (mut y, mut columns, mut scratch) = (vec![0.0; 200], vec![0.0; 1000], vec![0.0; 240]);
+            let w = Weights::F16(&w);
+            kernels.matvec(&pool, w, &x[..48], &mut y, Blend::SET);
+            kernels.matmul(&pool, w, Columns::dense(&x, 5), &mut columns, Blend::SET, &mut scratch);
+            (y, columns)
+        });
+        assert_eq!(results[0], results[1], "{}", kernels.isa());
+    }
+}
+
+/// A matrix of random palettes and indices, and the weights it stands for.
+struct Palettes {
+    bits: IndexBits,
+    indices: Vec<u8>,
+    palettes: Vec<f16>,
+    group_rows: usize,
+    scales: Option<Vec<f16>>,
+    weights: Vec<f16>,
+}
+
+impl Palettes {
+    fn random(bits: IndexBits, rows: usize, cols: usize, group_rows: usize, numbers: &mut Numbers) -> Self {
+        let groups = rows.div_ceil(group_rows);
+        let palettes = numbers.f16s(groups * bits.entries(), 1.0);
+        let mut stream = vec![0u8; rows * cols * bits.bits() / 8];
+        let mut weights = Vec::new();
+        for i in 0..rows * cols {
+            let index = ((numbers.next() + 1.0) / 2.0 * bits.entries() as f32) as usize % bits.entries();
+            for bit in 0..bits.bits() {
+                let at = i * bits.bits() + bit;
+                stream[at / 8] |= ((index >> bit & 1) as u8) << (at % 8);
+            }
+            weights.push(palettes[i / cols / group_rows * bits.entries() + index]);
+        }
+        Self { bits, indices: stream, palettes, group_rows, scales: None, weights }
+    }
+
+    /// Rows multiplied with powers of two, which f16 holds exactly.
+    fn scaled(mut self, rows: usize) -> Self {
+        let scales: Vec<f16> = (0..rows).map(|row| f16::from_f32([0.5, 1.0, 4.0][row % 3])).collect();
+        let cols = self.weights.len() / rows;
+        for (weights, scale) in self.weights.chunks_mut(cols).zip(&scales) {
+            weights.iter_mut().for_each(|w| *w = f16::from_f32(w.to_f32() * scale.to_f32()));
+        }
+        self.scales = Some(scales);
+        self
+    }
+
+    fn matrix(&self) -> Weights<'_> {
+        Weights::Palettized(Palettized {
+            bits: self.bits,
+            indices: &self.indices,
+            palettes: &self.palettes,
+            group_rows: self.group_rows,
+            scales: self.scales.as_deref(),
+        })
+    }
+}
+
+const WIDTHS: [IndexBits; 3] = [IndexBits::Four, IndexBits::Six, IndexBits::Eight];
+
+#[test]
+fn every_index_stands_for_its_entry_exactly() {
+    let mut numbers = Numbers::seeded(12);
+    for bits in WIDTHS {
+        let (rows, cols) = (5, 140);
+        let palettes = Palettes::random(bits, rows, cols, 2, &mut numbers);
+        for (kernels, column) in every_isa().flat_map(|kernels| (0..cols).map(move |c| (kernels, c))) {
+            let (mut x, mut y) = (vec![0.0; cols], vec![0.0; rows]);
+            x[column] = 1.0;
+            kernels.matvec_rows(palettes.matrix(), 0, &x, &mut y, Blend::SET);
+            let expected: Vec<f32> =
+                palettes.weights[column..].iter().step_by(cols).map(|w| w.to_f32()).collect();
+            assert_eq!(y, expected, "{bits}.{} column {column}", kernels.isa());
+        }
+    }
+}
+
+#[test]
+fn palettized_products_are_those_of_the_weights_they_stand_for() {
+    let mut numbers = Numbers::seeded(13);
+    let shapes =
+        [(1, 4, 1), (3, 16, 3), (17, 36, 16), (28, 100, 14), (130, 128, 16), (20, 516, 20), (33, 192, 1)];
+    for (bits, (rows, cols, group)) in WIDTHS.into_iter().flat_map(|bits| shapes.map(|shape| (bits, shape))) {
+        let mut palettes = Palettes::random(bits, rows, cols, group, &mut numbers);
+        if rows % 2 == 1 {
+            palettes = palettes.scaled(rows);
+        }
+        for columns in [1, 2, 5, 17] {
+            let (data, before) = (numbers.f32s(cols * columns, 2.0), numbers.f32s(rows * columns, 5.0));
+            let x = Columns::dense(&data, columns);
+            let blend = BLENDS[columns % BLENDS.len()];
+            let mut scratch = vec![f32::NAN; Kernels::matmul_scratch_len(cols, columns)];
+            for (kernels, pool) in every_isa().flat_map(|kernels| pools().map(|pool| (kernels, pool))) {
+                let what = format!("{bits}.{} {rows} x {cols} x {columns} by {group}", kernels.isa());
+                let mut y = before.clone();
+                match columns {
+                    1 => kernels.matvec(&pool, palettes.matrix(), &data, &mut y, blend),
+                    _ => kernels.matmul(&pool, palettes.matrix(), x, &mut y, blend, &mut scratch),
+                }
+                assert_product(&y, &before, &palettes.weights, x, blend, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_that_are_not_there_do_not_count_whatever_entry_0_is() {
+    let mut numbers = Numbers::seeded(14);
+    for bits in WIDTHS {
+        let mut palettes = Palettes::random(bits, 2, 4, 2, &mut numbers);
+        palettes.palettes[0] = f16::INFINITY;
+        palettes.indices.fill(0b0101_0101);
+        for kernels in every_isa() {
+            let mut y = [0.0; 2];
+            kernels.matvec_rows(palettes.matrix(), 0, &[1.0; 4], &mut y, Blend::SET);
+            assert!(y.iter().all(|y| y.is_finite()), "{bits}.{}: {y:?}", kernels.isa());
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "every row has a palette")]
+fn a_row_without_a_palette_is_refused() {
+    let mut palettes = Palettes::random(IndexBits::Four, 4, 8, 2, &mut Numbers::seeded(15));
+    palettes.palettes.truncate(16);
+    Kernels::detect().matvec(&pools()[0], palettes.matrix(), &[0.0; 8], &mut [0.0; 4], Blend::SET);
+}
