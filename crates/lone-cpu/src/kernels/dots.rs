@@ -6,7 +6,6 @@
 
 use super::linear::Blend;
 use super::weights::{BLOCKS, CHUNK, WeightRow, WeightRows};
-use super::width::{WidthKernel, with_width};
 use crate::isa::{CACHE_LINE, Kernel, LANES, Simd};
 
 /// More columns than this are faster as a matrix product.
@@ -41,13 +40,20 @@ impl<W: WeightRows> Kernel for Dots<'_, W> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        with_width(simd, self.columns, self);
+        match self.columns {
+            1 => self.run_width::<S, 1>(simd),
+            2 => self.run_width::<S, 2>(simd),
+            3 => self.run_width::<S, 3>(simd),
+            MOST_COLUMNS => self.run_width::<S, MOST_COLUMNS>(simd),
+            columns => unreachable!("{columns} columns are a matrix product"),
+        }
     }
 }
 
-impl<W: WeightRows> WidthKernel for Dots<'_, W> {
+impl<W: WeightRows> Dots<'_, W> {
+    /// Computes for `N` columns.
     #[inline(always)]
-    fn run<S: Simd, const N: usize>(self, simd: S) {
+    fn run_width<S: Simd, const N: usize>(self, simd: S) {
         let Self { weights, first_row, blend, .. } = self;
         let x = columns::<N>(self.x, weights.cols());
         let mut group = weights.group(first_row);

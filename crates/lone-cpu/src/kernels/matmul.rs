@@ -135,15 +135,26 @@ impl<W: WeightRows> PanelRows<W> {
 }
 
 /// `sums[j] += Σ_k panel[k] * group[k][j]`, for as many columns j as `sums` has.
+///
+/// A call of its own: it is long enough, and the same however weights are stored.
 #[inline(always)]
 pub(super) fn tile<S: Simd>(simd: S, panel: &[Block], group: &[f32], sums: &mut [Block]) {
-    with_width(simd, sums.len(), Tile { panel, group, sums });
+    simd.run(Tile { panel, group, sums });
 }
 
 struct Tile<'a> {
     panel: &'a [Block],
     group: &'a [f32],
     sums: &'a mut [Block],
+}
+
+impl Kernel for Tile<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        with_width(simd, self.sums.len(), self);
+    }
 }
 
 impl WidthKernel for Tile<'_> {
