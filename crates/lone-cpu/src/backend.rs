@@ -24,11 +24,14 @@ pub struct CpuOptions {
     pub fuse: bool,
     /// Whether models keep account of the time of their steps.
     pub profile: bool,
+    /// Whether weights are copied into memory of huge pages. They are read faster there, but take up memory that is
+    /// neither shared with other processes nor given back under pressure.
+    pub huge_pages: bool,
 }
 
 impl Default for CpuOptions {
     fn default() -> Self {
-        CpuOptions { threads: None, isa: None, fuse: true, profile: false }
+        CpuOptions { threads: None, isa: None, fuse: true, profile: false, huge_pages: false }
     }
 }
 
@@ -61,7 +64,10 @@ impl CpuBackend {
     /// # Errors
     /// As [`Backend::load`].
     pub fn compile(&self, package: Package, options: &LoadOptions) -> Result<CpuModel, BackendError> {
-        let Package { program, blobs, .. } = package;
+        let Package { program, mut blobs, .. } = package;
+        if self.options.huge_pages {
+            blobs = blobs.copied_to_huge_pages().map_err(package_error)?;
+        }
         let functions = chosen(&program.functions, &options.functions)?;
         let mut compiler =
             Compiler::new(&blobs, Options { fuse: self.options.fuse, threads: self.pool.threads() });

@@ -5,6 +5,7 @@
 
 mod arena;
 pub mod backend;
+pub mod bandwidth;
 mod compile;
 pub mod cores;
 pub mod isa;
@@ -12,7 +13,7 @@ pub mod kernels;
 pub mod model;
 pub mod plan;
 pub mod pool;
-pub mod profile;
+mod profile;
 mod steps;
 #[cfg(test)]
 mod testing;
@@ -23,4 +24,3 @@ pub use kernels::Kernels;
 pub use model::CpuModel;
 pub use plan::Plan;
 pub use pool::Pool;
-pub use profile::StepProfile;

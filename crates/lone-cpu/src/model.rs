@@ -4,11 +4,11 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use lone_mil::{BackendError, BlobFile, Model, Signature, TensorMut, TensorRef};
+use lone_mil::{BackendError, BlobFile, Model, Signature, StepProfile, TensorMut, TensorRef};
 
 use crate::arena::Arena;
 use crate::plan::Plan;
-use crate::profile::{Profile, StepProfile};
+use crate::profile::Profile;
 use crate::steps::Context;
 use crate::{Kernels, Pool};
 
@@ -32,16 +32,6 @@ impl CpuModel {
         self.index(function).map(|index| &self.plans[index])
     }
 
-    /// What each step of `function` has cost so far; nothing unless the backend was made to profile.
-    ///
-    /// # Errors
-    /// As [`CpuModel::plan`].
-    pub fn profile(&self, function: &str) -> Result<Vec<StepProfile>, BackendError> {
-        let index = self.index(function)?;
-        let profile = self.profiles.as_ref().map(|profiles| &profiles[index]);
-        Ok(profile.map(|profile| profile.of(&self.plans[index])).unwrap_or_default())
-    }
-
     /// Bytes of working memory: constants and values of all functions.
     pub fn arena_bytes(&self) -> usize {
         self.arena.slots() * size_of::<f32>()
@@ -56,6 +46,13 @@ impl CpuModel {
 }
 
 impl Model for CpuModel {
+    /// Times are there only if the backend was made to profile.
+    fn profile(&self, function: &str) -> Result<Vec<StepProfile>, BackendError> {
+        let index = self.index(function)?;
+        let timed = self.profiles.as_ref().map(|profiles| &profiles[index]);
+        Ok(Profile::of(&self.plans[index], timed))
+    }
+
     fn signature(&self, function: &str) -> Result<&Signature, BackendError> {
         self.plan(function).map(|plan| &plan.signature)
     }

@@ -2,23 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use lone_mil::StepProfile;
+
 use crate::plan::Plan;
 use crate::steps::{Context, Step};
-
-/// The cost of one step over all passes so far.
-#[derive(Debug, Clone)]
-pub struct StepProfile {
-    /// Its kind, such as `projection`.
-    pub kind: &'static str,
-    /// The line of the plan.
-    pub step: String,
-    /// Bytes of weights, caches and ports that a pass reads or writes at most.
-    pub bytes: usize,
-    /// How often it ran.
-    pub passes: u64,
-    /// How long that took.
-    pub time: Duration,
-}
 
 /// Times of the steps of one plan.
 #[derive(Debug, Default)]
@@ -41,14 +28,16 @@ impl Profile {
         }
     }
 
-    pub(crate) fn of(&self, plan: &Plan) -> Vec<StepProfile> {
-        let profile = |(step, &time): (&Step, &Duration)| StepProfile {
+    /// The steps of `plan`, with their costs if they were timed.
+    pub(crate) fn of(plan: &Plan, timed: Option<&Self>) -> Vec<StepProfile> {
+        let profile = |(index, step): (usize, &Step)| StepProfile {
             kind: step.name(),
             step: step.to_string(),
+            weight_bytes: step.weight_bytes(),
             bytes: step.outside_bytes(),
-            passes: self.passes,
-            time,
+            passes: timed.map_or(0, |profile| profile.passes),
+            time: timed.map_or(Duration::ZERO, |profile| profile.times[index]),
         };
-        plan.steps.iter().zip(&self.times).map(profile).collect()
+        plan.steps.iter().enumerate().map(profile).collect()
     }
 }

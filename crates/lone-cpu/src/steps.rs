@@ -68,9 +68,14 @@ pub(crate) trait Run: fmt::Display {
     /// Shows every span it uses to `visit`.
     fn visit(&mut self, visit: &mut dyn FnMut(&mut Span, Access));
 
-    /// Bytes of weights, caches and ports it reads or writes, the arena not counted.
-    fn outside_bytes(&self) -> usize {
+    /// Bytes of weights it reads, those among constants in the arena not counted.
+    fn weight_bytes(&self) -> usize {
         0
+    }
+
+    /// Bytes of weights, caches and ports it reads or writes at most, the arena not counted.
+    fn outside_bytes(&self) -> usize {
+        self.weight_bytes()
     }
 }
 
@@ -93,6 +98,10 @@ macro_rules! steps {
 
             pub(crate) fn visit(&mut self, visit: &mut dyn FnMut(&mut Span, Access)) {
                 match self { $(Step::$step(step) => step.visit(visit)),* }
+            }
+
+            pub(crate) fn weight_bytes(&self) -> usize {
+                match self { $(Step::$step(step) => step.weight_bytes()),* }
             }
 
             pub(crate) fn outside_bytes(&self) -> usize {

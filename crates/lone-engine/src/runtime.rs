@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lone_bundle::{Bundle, ModelFacts, Role};
-use lone_mil::Model;
+use lone_bundle::{Bundle, GraphKind, ModelFacts, Role};
+use lone_mil::{Model, StepProfile};
 
 use crate::cache::{CacheLayout, Caches};
 use crate::cover::first_size;
@@ -50,6 +50,19 @@ impl Runtime {
     /// Bytes of the buffers passes fill, which all sessions share; caches are a session's own.
     pub fn buffer_bytes(&self) -> u64 {
         self.pipelines.iter().map(Pipeline::bytes).sum::<u64>() + self.heads.bytes()
+    }
+
+    /// The steps that a pass of `role` at context `ctx` runs in, heads last; none where the backend does not say.
+    pub fn profile(&self, role: Role, ctx: usize) -> Vec<StepProfile> {
+        let mut steps = Vec::new();
+        for (graph, model) in self.bundle.graphs.iter().zip(&self.models) {
+            let any_ctx = matches!(graph.kind, GraphKind::Head { .. });
+            let functions = graph.functions.iter().filter(|function| function.role == role);
+            for function in functions.filter(|function| any_ctx || function.ctx == ctx) {
+                steps.extend(model.profile(&function.name).unwrap_or_default());
+            }
+        }
+        steps
     }
 
     /// Refuses token ids the model does not have.

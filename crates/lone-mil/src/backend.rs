@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
 use half::f16;
 
@@ -61,6 +62,31 @@ pub trait Model: Send {
         inputs: &[TensorRef<'_>],
         outputs: &mut [TensorMut<'_>],
     ) -> Result<(), BackendError>;
+
+    /// The steps that `function` runs in, in order; none where the backend does not say.
+    ///
+    /// # Errors
+    /// [`BackendError::NoFunction`] if it is not there or was not loaded.
+    fn profile(&self, _function: &str) -> Result<Vec<StepProfile>, BackendError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A step of a function, and its cost over all passes so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepProfile {
+    /// Its kind, such as `projection`.
+    pub kind: &'static str,
+    /// What it does, in the backend's words.
+    pub step: String,
+    /// Bytes of weights that a pass reads.
+    pub weight_bytes: usize,
+    /// Bytes of weights, caches and ports that a pass reads or writes at most.
+    pub bytes: usize,
+    /// How often it was timed.
+    pub passes: u64,
+    /// How long that took.
+    pub time: Duration,
 }
 
 /// Ports of a function: the declared ones, then the kept values.

@@ -24,7 +24,9 @@ pub mod tensor_type;
 pub mod text;
 pub mod verify;
 
-pub use backend::{Backend, BackendError, Keep, LoadOptions, Model, Port, Signature, TensorMut, TensorRef};
+pub use backend::{
+    Backend, BackendError, Keep, LoadOptions, Model, Port, Signature, StepProfile, TensorMut, TensorRef,
+};
 pub use blob::{BlobError, BlobFile, BlobLayout, BlobRef, BlobSink, BlobWriter};
 pub use builder::{BuildError, FunctionBuilder, Given};
 pub use dtype::DType;

@@ -176,7 +176,7 @@ impl Run for Projection {
         }
     }
 
-    fn outside_bytes(&self) -> usize {
+    fn weight_bytes(&self) -> usize {
         let parts = self.layers.iter().flat_map(|layer| &layer.parts);
         parts.map(|part| part.weight.bytes()).sum()
     }

@@ -47,6 +47,17 @@ impl BlobFile {
         BlobFile { path: path.into(), map, blobs: Vec::new() }
     }
 
+    /// The same in memory of its own, of huge pages.
+    ///
+    /// # Errors
+    /// [`BlobError::Read`] if there is no such memory.
+    pub fn copied_to_huge_pages(self) -> Result<Self, BlobError> {
+        match self.map.copied_to_huge_pages() {
+            Ok(map) => Ok(BlobFile { map, ..self }),
+            Err(source) => Err(BlobError::Read { path: self.path, source }),
+        }
+    }
+
     fn check(path: PathBuf, map: Mapped) -> Result<Self, BlobError> {
         let blobs = walk(&path, &map)?;
         Ok(BlobFile { path, map, blobs })
@@ -182,8 +193,9 @@ mod tests {
         for (blob, (dtype, elements, data)) in refs.iter().zip(PACKED) {
             assert_eq!(file.data(blob.offset, &TensorType::new(dtype, [elements])).unwrap(), data);
         }
-        let halves = file.f16s(64, &TensorType::f16([1, 3])).unwrap();
-        assert_eq!(halves, [1.0, -2.0, 0.5].map(f16::from_f32));
+        let halves = |file: &BlobFile| file.f16s(64, &TensorType::f16([1, 3])).unwrap().to_vec();
+        assert_eq!(halves(&file), [1.0, -2.0, 0.5].map(f16::from_f32));
+        assert_eq!(halves(&file.copied_to_huge_pages().unwrap()), [1.0, -2.0, 0.5].map(f16::from_f32));
     }
 
     #[test]

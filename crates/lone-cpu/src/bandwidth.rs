@@ -1,0 +1,102 @@
+//! How fast this machine reads memory: what decoding is held against.
+
+use std::hint::black_box;
+use std::io;
+use std::time::Instant;
+
+use memmap2::MmapMut;
+
+use crate::isa::{Isa, Kernel, LANES, Simd};
+use crate::pool::Pool;
+
+/// Bytes read: many times what caches hold.
+const BYTES: usize = 256 << 20;
+
+/// Parts that threads take.
+const TASKS: usize = 64;
+
+/// What pages memory is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Those that files are mapped in.
+    Usual,
+    /// The largest the system gives to those who ask.
+    Huge,
+}
+
+impl Pages {
+    /// `usual` or `huge`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pages::Usual => "usual",
+            Pages::Huge => "huge",
+        }
+    }
+}
+
+/// Memory to be read.
+pub struct Memory {
+    map: MmapMut,
+    isa: Isa,
+}
+
+impl Memory {
+    /// 256 MiB in `pages`.
+    ///
+    /// # Errors
+    /// As the operating system says when it has no memory left.
+    pub fn new(pages: Pages) -> io::Result<Self> {
+        let mut map = MmapMut::map_anon(BYTES)?;
+        advise(&map, pages);
+        // Numbers that are slow nowhere, and pages that are all there.
+        map.fill(1);
+        Ok(Self { map, isa: Isa::detect() })
+    }
+
+    /// Reads all of it once on the threads of `pool`.
+    pub fn bytes_per_second(&self, pool: &Pool) -> f64 {
+        let numbers: &[f32] = bytemuck::cast_slice(&self.map);
+        let share = numbers.len() / TASKS;
+        let mut sums = [0.0; TASKS];
+        let start = Instant::now();
+        pool.for_each_chunk(&mut sums, 1, |task, sum| {
+            sum[0] = self.isa.run(Sum { numbers: &numbers[task * share..][..share] });
+        });
+        let seconds = start.elapsed().as_secs_f64();
+        black_box(sums);
+        BYTES as f64 / seconds
+    }
+}
+
+/// A kernel that knows no such pages leaves things as they are.
+#[cfg(target_os = "linux")]
+fn advise(map: &MmapMut, pages: Pages) {
+    let advice = match pages {
+        Pages::Usual => memmap2::Advice::NoHugePage,
+        Pages::Huge => memmap2::Advice::HugePage,
+    };
+    map.advise(advice).ok();
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_map: &MmapMut, _pages: Pages) {}
+
+/// `Σ numbers`
+struct Sum<'a> {
+    numbers: &'a [f32],
+}
+
+impl Kernel for Sum<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> f32 {
+        let mut sums = [simd.splat(0.0); 4];
+        for blocks in self.numbers.as_chunks::<{ 4 * LANES }>().0 {
+            for (sum, block) in sums.iter_mut().zip(blocks.as_chunks().0) {
+                *sum = simd.add(*sum, simd.load(block));
+            }
+        }
+        simd.sum(simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3])))
+    }
+}
