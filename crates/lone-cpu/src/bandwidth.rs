@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use memmap2::MmapMut;
 
-use crate::isa::{Isa, Kernel, LANES, Simd};
+use crate::isa::{CACHE_LINE, Isa, Kernel, LANES, Simd};
+use crate::kernels::PREFETCH_DISTANCE;
 use crate::pool::Pool;
 
 /// Bytes read: many times what caches hold.
@@ -81,7 +82,7 @@ fn advise(map: &MmapMut, pages: Pages) {
 #[cfg(not(target_os = "linux"))]
 fn advise(_map: &MmapMut, _pages: Pages) {}
 
-/// `Σ numbers`
+/// `Σ numbers`, fetched as weights are.
 struct Sum<'a> {
     numbers: &'a [f32],
 }
@@ -93,6 +94,9 @@ impl Kernel for Sum<'_> {
     fn run<S: Simd>(self, simd: S) -> f32 {
         let mut sums = [simd.splat(0.0); 4];
         for blocks in self.numbers.as_chunks::<{ 4 * LANES }>().0 {
+            for line in 0..size_of_val(blocks) / CACHE_LINE {
+                simd.prefetch(blocks.as_ptr().wrapping_byte_add(PREFETCH_DISTANCE + line * CACHE_LINE));
+            }
             for (sum, block) in sums.iter_mut().zip(blocks.as_chunks().0) {
                 *sum = simd.add(*sum, simd.load(block));
             }

@@ -24,6 +24,7 @@ mod weights;
 mod width;
 
 pub use attention::{Attention, PastSegment};
+pub(crate) use dots::PREFETCH_DISTANCE;
 pub use elementwise::{Binary, Operand};
 pub use linear::{Blend, Columns, Weights};
 pub use palettes::{IndexBits, Palettized};

@@ -1,5 +1,6 @@
 //! What was typed. What it resolves to is decided by each command, in one place, before any work starts.
 
+mod bench;
 mod conversion;
 mod convert;
 mod engine;
@@ -21,6 +22,7 @@ use clap::{Parser, Subcommand};
 
 use crate::environment::VARIABLES;
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use conversion::{ConversionArgs, Precision};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use engine::{AnePreset, BackendChoice, EngineArgs};
@@ -77,6 +79,7 @@ pub(crate) enum Command {
     Verify(Box<VerifyArgs>),
     Eval(Box<EvalArgs>),
     Inspect(InspectArgs),
+    Bench(Box<BenchArgs>),
     Completions(CompletionsArgs),
 }
 

@@ -17,7 +17,8 @@ pub(crate) fn choose(args: &EngineArgs) -> Result<Box<dyn Backend>, UserError> {
     match args.backend {
         BackendChoice::Auto | BackendChoice::Cpu => {
             let threads = args.threads.and_then(NonZeroUsize::new);
-            Ok(Box::new(CpuBackend::new(CpuOptions { threads, ..CpuOptions::default() })))
+            let huge_pages = args.huge_pages;
+            Ok(Box::new(CpuBackend::new(CpuOptions { threads, huge_pages, ..CpuOptions::default() })))
         }
         BackendChoice::AneSim => Ok(Box::new(AneSim::new(faults(args.ane_preset)))),
         BackendChoice::Reference => Ok(Box::new(Interpreter::<Reference>::new())),

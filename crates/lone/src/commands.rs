@@ -1,5 +1,6 @@
 //! The subcommands, and what they all are given.
 
+mod bench;
 mod completions;
 mod convert;
 mod eval;
@@ -53,6 +54,7 @@ pub(crate) fn dispatch(command: Command, context: &Context) -> Result<(), Failur
         Command::Verify(args) => verify::execute(&args, context),
         Command::Eval(args) => eval::execute(&args, context),
         Command::Inspect(args) => inspect::execute(&args, context),
+        Command::Bench(args) => bench::execute(&args, context),
         Command::Completions(args) => completions::execute(&args, context),
     }
 }

@@ -16,7 +16,7 @@ const MOST_ELEMENTS: usize = 6 << 10;
 
 /// How far ahead of the weights in use to ask for more, in bytes: two pages. What a task asks for past its
 /// own end is fetched in vain, so farther is not better.
-pub(super) const PREFETCH_DISTANCE: usize = 8 << 10;
+pub(crate) const PREFETCH_DISTANCE: usize = 8 << 10;
 
 /// Whether `columns` columns of `cols` elements are few enough.
 pub(super) fn suit(columns: usize, cols: usize) -> bool {

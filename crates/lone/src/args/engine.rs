@@ -17,6 +17,10 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "COUNT", value_parser = number::threads, allow_negative_numbers = true, help_heading = ENGINE)]
     pub(crate) threads: Option<usize>,
 
+    /// Copy the CPU backend's weights into memory of huge pages: faster where the system has them, but not shared
+    #[arg(long, help_heading = ENGINE)]
+    pub(crate) huge_pages: bool,
+
     /// The Neural Engine that `--backend ane-sim` simulates
     #[arg(long, value_enum, value_name = "ENGINE", default_value_t = AnePreset::M1, help_heading = ENGINE)]
     pub(crate) ane_preset: AnePreset,

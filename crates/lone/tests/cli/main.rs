@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test's own scenery cannot do fails the test")]
 
 mod bad_input;
+mod bench;
 mod checkpoint;
 mod convert;
 mod eval;

@@ -1,0 +1,135 @@
+//! `lone bench`: how fast models run here, beside how fast memory can be read.
+//!
+//! Bandwidth is measured first and again whenever all arms have had a turn, so that one minute's machine is compared
+//! with the same minute's.
+
+mod arm;
+mod chart;
+mod csv;
+mod html;
+mod memory;
+mod report;
+mod statistics;
+mod table;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use lone_cpu::bandwidth::{Memory, Pages};
+use lone_cpu::{CpuBackend, CpuOptions, Pool, cores};
+use lone_mil::Backend;
+
+use super::Context;
+use crate::args::{AnePreset, BackendChoice, BenchArgs, EngineArgs, SourceArgs};
+use crate::backend;
+use crate::bundle::BundleSource;
+use crate::failure::{Failure, UserError};
+use arm::{Arm, Workload};
+use report::Report;
+
+/// Measures the bundles in `args`.
+///
+/// # Errors
+/// As bundles and the backend have it; [`Failure::Interrupted`] after Ctrl-C.
+pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
+    context.watch_for_interrupts();
+    let work = Workload::new(&args.prompt_tokens, args.decoded, args.spec);
+    let bundles = bundles(args, context)?;
+    let pages = if args.huge_pages { Pages::Huge } else { Pages::Usual };
+    let memory =
+        Memory::new(pages).map_err(|error| UserError::new(format_args!("no memory to read: {error}")))?;
+    let mut bandwidths: Vec<Bandwidth<'_>> =
+        thread_counts(args).into_iter().map(|threads| Bandwidth::new(&memory, threads)).collect();
+    let mut arms = Vec::new();
+    for (threads, backend) in &backends(args)? {
+        for dir in &bundles {
+            arms.push(Arm::load(dir, backend.as_ref(), *threads, &work)?);
+        }
+    }
+    for turn in 1..=args.repeat {
+        bandwidths.iter_mut().for_each(Bandwidth::measure);
+        for arm in &mut arms {
+            if context.interrupt.is_raised() {
+                return Err(Failure::Interrupted("no measurement is complete".into()));
+            }
+            context.ui.note(format_args!("turn {turn} of {}: {}", args.repeat, arm.name()));
+            arm.take_turn(&work)?;
+        }
+    }
+    show(&Report::new(args, pages, &arms, &bandwidths), args, context)
+}
+
+fn show(report: &Report, args: &BenchArgs, context: &Context) -> Result<(), Failure> {
+    if let Some(path) = &args.html {
+        let written = std::fs::write(path, html::page(report));
+        written.map_err(|error| UserError::new(format_args!("cannot write {}: {error}", path.display())))?;
+    }
+    if args.json {
+        context.ui.json(report)
+    } else if args.csv {
+        context.ui.write(&csv::lines(report))
+    } else {
+        table::print(report, &context.ui)
+    }
+}
+
+/// The bundles that were named, and that of the checkpoint.
+fn bundles(args: &BenchArgs, context: &Context) -> Result<Vec<PathBuf>, Failure> {
+    let mut sources: Vec<SourceArgs> =
+        args.bundle.iter().map(|dir| SourceArgs { bundle: Some(dir.clone()), model: None }).collect();
+    sources.extend(args.model.clone().map(|model| SourceArgs { bundle: None, model: Some(model) }));
+    let resolved: Vec<BundleSource> = sources
+        .iter()
+        .map(|source| BundleSource::resolve(source, &args.conversion))
+        .collect::<Result<_, _>>()?;
+    resolved.iter().map(|source| source.directory(context, |_| Ok(()))).collect()
+}
+
+fn thread_counts(args: &BenchArgs) -> Vec<NonZeroUsize> {
+    let asked: Vec<_> = args.threads.iter().filter_map(|&threads| NonZeroUsize::new(threads)).collect();
+    if asked.is_empty() { vec![cores::physical_cores()] } else { asked }
+}
+
+/// A backend, and its threads if they were chosen.
+type Threaded = (Option<usize>, Box<dyn Backend>);
+
+/// The backend that was asked for, once for each number of threads if that matters to it.
+fn backends(args: &BenchArgs) -> Result<Vec<Threaded>, UserError> {
+    if !matches!(args.backend, BackendChoice::Auto | BackendChoice::Cpu) {
+        let engine =
+            EngineArgs { backend: args.backend, threads: None, huge_pages: false, ane_preset: AnePreset::M1 };
+        return Ok(vec![(None, backend::choose(&engine)?)]);
+    }
+    let cpu = |threads: NonZeroUsize| -> Threaded {
+        let options = CpuOptions {
+            threads: Some(threads),
+            profile: args.shows_profile(),
+            huge_pages: args.huge_pages,
+            ..CpuOptions::default()
+        };
+        (Some(threads.get()), Box::new(CpuBackend::new(options)))
+    };
+    Ok(thread_counts(args).into_iter().map(cpu).collect())
+}
+
+/// How fast some threads read memory.
+struct Bandwidth<'a> {
+    memory: &'a Memory,
+    pool: Pool,
+    /// Bytes a second.
+    samples: Vec<f64>,
+}
+
+impl<'a> Bandwidth<'a> {
+    /// Readings in a turn.
+    const READINGS: usize = 5;
+
+    fn new(memory: &'a Memory, threads: NonZeroUsize) -> Self {
+        Bandwidth { memory, pool: Pool::new(threads), samples: Vec::new() }
+    }
+
+    fn measure(&mut self) {
+        let readings = (0..Self::READINGS).map(|_| self.memory.bytes_per_second(&self.pool));
+        self.samples.extend(readings);
+    }
+}

@@ -1,0 +1,200 @@
+//! One bundle on one number of threads: loaded once, measured whenever it is its turn.
+
+use std::path::Path;
+use std::time::Instant;
+
+use lone_bundle::Role;
+use lone_engine::{EngineError, LoadOptions, Runtime, Sampler, Sampling, Session, SessionOptions};
+use lone_mil::{Backend, StepProfile};
+
+use super::memory;
+use crate::failure::{Failure, UserError};
+use crate::quantity::counted;
+
+/// Times a verify pass is run in one turn.
+const VERIFY_PASSES: usize = 3;
+
+/// What every arm is measured with.
+#[derive(Debug, Clone)]
+pub(super) struct Workload {
+    /// Lengths of prompts, ascending.
+    pub(super) prompts: Vec<usize>,
+    /// Tokens decoded after each.
+    pub(super) decoded: usize,
+    /// Whether verify passes are run.
+    pub(super) verify: bool,
+}
+
+/// A loaded bundle and its measurements.
+pub(super) struct Arm {
+    /// What it is called.
+    pub(super) bundle: String,
+    /// Of the CPU backend.
+    pub(super) threads: Option<usize>,
+    pub(super) backend: &'static str,
+    pub(super) load_seconds: f64,
+    /// Anonymous memory that came with it, caches among it; `None` where the system does not say.
+    pub(super) private_bytes: Option<u64>,
+    runtime: Runtime,
+    session: Session,
+    sampler: Sampler,
+    /// A prompt as long as the longest.
+    prompt: Vec<u32>,
+    /// By length of prompt.
+    pub(super) points: Vec<Point>,
+    /// Tokens of a verify pass, and the seconds each took.
+    pub(super) verify: Option<(usize, Vec<f64>)>,
+}
+
+/// Measurements with one length of prompt.
+#[derive(Debug, Clone)]
+pub(super) struct Point {
+    pub(super) prompt_tokens: usize,
+    /// Seconds that all of the prompt took.
+    pub(super) prefill: Vec<f64>,
+    /// Seconds a token took after it.
+    pub(super) decode: Vec<f64>,
+}
+
+impl Workload {
+    pub(super) fn new(prompts: &[usize], decoded: usize, verify: bool) -> Self {
+        let mut prompts = prompts.to_vec();
+        prompts.sort_unstable();
+        prompts.dedup();
+        Workload { prompts, decoded, verify }
+    }
+}
+
+impl Arm {
+    /// Loads the bundle in `dir`.
+    ///
+    /// # Errors
+    /// As the bundle and the backend have it, or if it cannot do all of `work`.
+    pub(super) fn load(
+        dir: &Path,
+        backend: &dyn Backend,
+        threads: Option<usize>,
+        work: &Workload,
+    ) -> Result<Self, Failure> {
+        let before = memory::private_bytes();
+        let start = Instant::now();
+        let runtime = Runtime::load(dir, backend, &LoadOptions::default())?;
+        let session = runtime.session(&SessionOptions { snapshots: 0, ..SessionOptions::default() })?;
+        let load_seconds = start.elapsed().as_secs_f64();
+        let vocab_size = runtime.facts().vocab_size;
+        let shapes: Vec<_> = runtime.shapes().filter(|shape| shape.2 == session.ctx()).collect();
+        let verify = shapes.iter().find(|shape| shape.0 == Role::Verify).filter(|_| work.verify);
+        let verify = verify.map(|&(_, tokens, _)| (tokens, Vec::new()));
+        check(work, &session, verify.as_ref().map(|(tokens, _)| *tokens), dir)?;
+        let sampler = Sampler::new(Sampling::default(), vocab_size).map_err(EngineError::from)?;
+        let point = |&prompt_tokens| Point { prompt_tokens, prefill: Vec::new(), decode: Vec::new() };
+        let mut arm = Arm {
+            bundle: dir.display().to_string(),
+            threads,
+            backend: backend.name(),
+            load_seconds,
+            private_bytes: None,
+            prompt: some_tokens(work.prompts.last().copied().unwrap_or(0), vocab_size),
+            points: work.prompts.iter().map(point).collect(),
+            runtime,
+            session,
+            sampler,
+            verify,
+        };
+        arm.warm_up()?;
+        arm.private_bytes =
+            before.zip(memory::private_bytes()).map(|(before, after)| after.saturating_sub(before));
+        Ok(arm)
+    }
+
+    /// For people who wait.
+    pub(super) fn name(&self) -> String {
+        match self.threads {
+            Some(threads) => format!("{} on {}", self.bundle, counted(threads, "thread")),
+            None => self.bundle.clone(),
+        }
+    }
+
+    /// Touches all weights and working memory once.
+    fn warm_up(&mut self) -> Result<(), EngineError> {
+        let tokens = self.prompt[..self.points[0].prompt_tokens].to_vec();
+        self.session.extend(&mut self.runtime, &tokens)?;
+        self.session.extend(&mut self.runtime, &tokens[..1])
+    }
+
+    /// Measures everything of `work` once.
+    ///
+    /// # Errors
+    /// As passes have it.
+    pub(super) fn take_turn(&mut self, work: &Workload) -> Result<(), EngineError> {
+        for number in 0..self.points.len() {
+            let length = self.points[number].prompt_tokens;
+            self.session.rewind(0);
+            let start = Instant::now();
+            self.session.extend(&mut self.runtime, &self.prompt[..length])?;
+            self.points[number].prefill.push(start.elapsed().as_secs_f64());
+            let start = Instant::now();
+            for _ in 0..work.decoded {
+                let logits = self.session.logits().expect("a prompt or token was read to its end");
+                let token = self.sampler.choose(logits)?;
+                self.session.extend(&mut self.runtime, &[token])?;
+            }
+            self.points[number].decode.push(start.elapsed().as_secs_f64() / work.decoded as f64);
+            if number == 0 {
+                self.verify_drafts()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes that are run to their last logits and not accepted.
+    fn verify_drafts(&mut self) -> Result<(), EngineError> {
+        let Some((tokens, seconds)) = &mut self.verify else { return Ok(()) };
+        let vocab_size = self.runtime.facts().vocab_size;
+        let drafts = some_tokens(*tokens, vocab_size);
+        let mut logits = vec![0.0; *tokens * vocab_size];
+        for _ in 0..VERIFY_PASSES {
+            let start = Instant::now();
+            let mut pass = self.session.pass(&mut self.runtime, &drafts)?;
+            pass.logits(0..*tokens, &mut logits)?;
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        Ok(())
+    }
+
+    /// Of the caches the session has come to.
+    pub(super) fn cache_bytes(&self) -> u64 {
+        self.session.cache_bytes()
+    }
+
+    /// The steps of a pass of `role` at the context the session has come to, and what they have cost so far.
+    pub(super) fn profile(&self, role: Role) -> Vec<StepProfile> {
+        self.runtime.profile(role, self.session.rung())
+    }
+
+    /// Bytes of weights that decoding a token reads, where the backend says.
+    pub(super) fn weight_bytes(&self) -> Option<u64> {
+        let bytes = self.profile(Role::Decode).iter().map(|step| step.weight_bytes as u64).sum();
+        Some(bytes).filter(|&bytes| bytes > 0)
+    }
+}
+
+/// Refuses a bundle that cannot do all of `work`.
+fn check(work: &Workload, session: &Session, verify: Option<usize>, dir: &Path) -> Result<(), UserError> {
+    let longest = work.prompts.last().copied().unwrap_or(0) + work.decoded.max(verify.unwrap_or(0));
+    let (ctx, dir) = (session.ctx(), dir.display());
+    if longest > ctx {
+        let message = format!("{longest} tokens do not fit the context of {dir}, {ctx}");
+        return Err(UserError::new(message).with_hint("--prompt-tokens and --gen say how many"));
+    }
+    if work.verify && verify.is_none() {
+        let message = format!("{dir} has no pass that checks drafts");
+        return Err(UserError::new(message).with_hint("lone convert --spec-drafts 16"));
+    }
+    Ok(())
+}
+
+/// Tokens all over the vocabulary, the same every time.
+fn some_tokens(count: usize, vocab_size: usize) -> Vec<u32> {
+    (0..count).map(|i| ((i * 7919 + 13) % vocab_size) as u32).collect()
+}

@@ -1,0 +1,76 @@
+//! A line a measurement, for spreadsheets.
+
+use super::report::{Report, Row};
+use super::statistics::Spread;
+
+const HEADER: &str = "bundle,backend,threads,measurement,tokens,unit,median,min,max,bandwidth_fraction\n";
+
+/// All measurements.
+pub(super) fn lines(report: &Report) -> String {
+    let mut lines = HEADER.to_owned();
+    for bandwidth in &report.machine.bandwidth {
+        let threads = bandwidth.threads.to_string();
+        lines += &line(["", "cpu", &threads], ("bandwidth", ""), "bytes/s", bandwidth.bytes_per_second, None);
+    }
+    for row in &report.rows {
+        lines += &row_lines(row);
+    }
+    lines
+}
+
+fn row_lines(row: &Row) -> String {
+    let threads = row.threads.map(|threads| threads.to_string()).unwrap_or_default();
+    let bundle = quoted(&row.bundle);
+    let arm = [bundle.as_str(), row.backend, threads.as_str()];
+    let once = |value| Spread { median: value, min: value, max: value };
+    let mut lines = line(arm, ("load", ""), "s", once(row.load_seconds), None);
+    if let Some(bytes) = row.private_bytes {
+        lines += &line(arm, ("private memory", ""), "bytes", once(bytes as f64), None);
+    }
+    for point in &row.prefill.by_length {
+        let tokens = point.prompt_tokens.to_string();
+        lines += &line(arm, ("prefill", &tokens), "tokens/s", point.tokens_per_second, None);
+    }
+    for point in &row.decode.by_context {
+        let (tokens, fraction) = (point.prompt_tokens.to_string(), point.bandwidth_fraction);
+        lines += &line(arm, ("decode", &tokens), "tokens/s", point.tokens_per_second, fraction);
+    }
+    if let Some(verify) = &row.verify {
+        lines += &line(arm, ("verify", &verify.tokens.to_string()), "s", verify.seconds, None);
+    }
+    for kind in &row.profile {
+        lines += &line(arm, (kind.kind, ""), "s", once(kind.seconds), None);
+    }
+    lines
+}
+
+fn line(
+    arm: [&str; 3],
+    (what, tokens): (&str, &str),
+    unit: &str,
+    spread: Spread,
+    part: Option<f64>,
+) -> String {
+    let Spread { median, min, max } = spread;
+    let part = part.map(|part| part.to_string()).unwrap_or_default();
+    format!("{},{what},{tokens},{unit},{median},{min},{max},{part}\n", arm.join(","))
+}
+
+/// A field in quotes if it needs them.
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_with_commas_and_quotes_are_one_field() {
+        assert_eq!(quoted("a,b \"c\""), "\"a,b \"\"c\"\"\"");
+        assert_eq!(quoted("bundles/b"), "bundles/b");
+    }
+}

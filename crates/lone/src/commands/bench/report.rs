@@ -1,0 +1,261 @@
+//! What was measured, as `--json` prints it and as tables and pages are made from.
+
+use lone_bundle::Role;
+use lone_cpu::bandwidth::Pages;
+use lone_cpu::{Isa, cores};
+use lone_mil::StepProfile;
+use serde::Serialize;
+
+use super::Bandwidth;
+use super::arm::{Arm, Point};
+use super::statistics::Spread;
+use crate::args::BenchArgs;
+
+/// A whole run.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) machine: Machine,
+    /// Turns each arm had.
+    pub(super) repeat: usize,
+    /// Tokens decoded after each prompt.
+    pub(super) decoded_tokens: usize,
+    /// One an arm.
+    pub(super) rows: Vec<Row>,
+}
+
+/// Where it ran.
+#[derive(Debug, Serialize)]
+pub(super) struct Machine {
+    pub(super) cpu: Option<String>,
+    pub(super) cores: usize,
+    pub(super) instruction_set: String,
+    /// Kind of pages that weights were in, and what bandwidth was measured on.
+    pub(super) pages: &'static str,
+    pub(super) bandwidth: Vec<BandwidthReport>,
+}
+
+/// How fast memory was read.
+#[derive(Debug, Serialize)]
+pub(super) struct BandwidthReport {
+    pub(super) threads: usize,
+    pub(super) bytes_per_second: Spread,
+}
+
+/// One bundle on one number of threads.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) bundle: String,
+    pub(super) backend: &'static str,
+    pub(super) threads: Option<usize>,
+    pub(super) load_seconds: f64,
+    /// Memory that came with it and is not a file's: working memory and caches, and weights if they were copied.
+    pub(super) private_bytes: Option<u64>,
+    pub(super) cache_bytes: u64,
+    /// Weights that decoding a token reads.
+    pub(super) weight_bytes: Option<u64>,
+    pub(super) prefill: PrefillReport,
+    pub(super) decode: DecodeReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) verify: Option<VerifyReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) profile: Vec<KindReport>,
+}
+
+/// Reading prompts.
+#[derive(Debug, Serialize)]
+pub(super) struct PrefillReport {
+    /// Of the longest prompt, in the middle.
+    pub(super) tokens_per_second: f64,
+    pub(super) by_length: Vec<LengthReport>,
+}
+
+/// Reading prompts of one length.
+#[derive(Debug, Serialize)]
+pub(super) struct LengthReport {
+    pub(super) prompt_tokens: usize,
+    pub(super) tokens_per_second: Spread,
+}
+
+/// Decoding.
+#[derive(Debug, Serialize)]
+pub(super) struct DecodeReport {
+    /// After the shortest prompt, in the middle.
+    pub(super) tokens_per_second: f64,
+    /// What part of the bandwidth measured in the same turns reading the weights took.
+    pub(super) bandwidth_fraction: Option<f64>,
+    pub(super) by_context: Vec<ContextReport>,
+}
+
+/// Decoding after one length of prompt.
+#[derive(Debug, Serialize)]
+pub(super) struct ContextReport {
+    pub(super) prompt_tokens: usize,
+    pub(super) tokens_per_second: Spread,
+    pub(super) bandwidth_fraction: Option<f64>,
+}
+
+/// Passes that check drafted tokens.
+#[derive(Debug, Serialize)]
+pub(super) struct VerifyReport {
+    pub(super) tokens: usize,
+    pub(super) seconds: Spread,
+    /// How many decode passes after the shortest prompt take as long.
+    pub(super) decode_passes: f64,
+}
+
+/// All steps of one kind in a decode pass.
+#[derive(Debug, Serialize)]
+pub(super) struct KindReport {
+    pub(super) kind: &'static str,
+    pub(super) steps: usize,
+    pub(super) seconds: f64,
+    /// Of the time of all kinds.
+    pub(super) share: f64,
+    pub(super) weight_bytes: usize,
+}
+
+impl Report {
+    pub(super) fn new(args: &BenchArgs, pages: Pages, arms: &[Arm], bandwidths: &[Bandwidth<'_>]) -> Self {
+        let bandwidth: Vec<BandwidthReport> = bandwidths.iter().filter_map(BandwidthReport::of).collect();
+        let rows = arms.iter().map(|arm| {
+            let same_threads = |report: &&BandwidthReport| Some(report.threads) == arm.threads;
+            let bandwidth = bandwidth.iter().find(same_threads).map(|b| b.bytes_per_second.median);
+            Row::new(arm, bandwidth, args.shows_profile())
+        });
+        Report {
+            rows: rows.collect(),
+            machine: Machine {
+                cpu: std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|info| model_name(&info)),
+                cores: cores::physical_cores().get(),
+                instruction_set: Isa::detect().to_string(),
+                pages: pages.name(),
+                bandwidth,
+            },
+            repeat: args.repeat,
+            decoded_tokens: args.decoded,
+        }
+    }
+}
+
+/// The first `model name` of `/proc/cpuinfo`.
+fn model_name(cpuinfo: &str) -> Option<String> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    line.split_once(':').map(|(_, name)| name.trim().to_owned())
+}
+
+impl BandwidthReport {
+    fn of(bandwidth: &Bandwidth<'_>) -> Option<Self> {
+        let bytes_per_second = Spread::of(&bandwidth.samples)?;
+        Some(BandwidthReport { threads: bandwidth.pool.threads(), bytes_per_second })
+    }
+}
+
+impl Row {
+    fn new(arm: &Arm, bandwidth: Option<f64>, profiled: bool) -> Self {
+        let weight_bytes = arm.weight_bytes();
+        let by_context: Vec<ContextReport> =
+            arm.points.iter().filter_map(|point| ContextReport::of(point, weight_bytes, bandwidth)).collect();
+        let by_length: Vec<LengthReport> = arm.points.iter().filter_map(LengthReport::of).collect();
+        let first = by_context.first();
+        let decode_seconds = first.map_or(0.0, |first| first.tokens_per_second.median.recip());
+        let verify = arm.verify.as_ref().and_then(|(tokens, seconds)| {
+            let seconds = Spread::of(seconds)?;
+            Some(VerifyReport { tokens: *tokens, seconds, decode_passes: seconds.median / decode_seconds })
+        });
+        Row {
+            bundle: arm.bundle.clone(),
+            backend: arm.backend,
+            threads: arm.threads,
+            load_seconds: arm.load_seconds,
+            private_bytes: arm.private_bytes,
+            cache_bytes: arm.cache_bytes(),
+            weight_bytes,
+            prefill: PrefillReport {
+                tokens_per_second: by_length.last().map_or(0.0, |last| last.tokens_per_second.median),
+                by_length,
+            },
+            decode: DecodeReport {
+                tokens_per_second: first.map_or(0.0, |first| first.tokens_per_second.median),
+                bandwidth_fraction: first.and_then(|first| first.bandwidth_fraction),
+                by_context,
+            },
+            verify,
+            profile: if profiled { kinds(&arm.profile(Role::Decode)) } else { Vec::new() },
+        }
+    }
+}
+
+impl LengthReport {
+    fn of(point: &Point) -> Option<Self> {
+        let tokens = point.prompt_tokens as f64;
+        let tokens_per_second = Spread::of(&point.prefill)?.map(|seconds| tokens / seconds);
+        Some(LengthReport { prompt_tokens: point.prompt_tokens, tokens_per_second })
+    }
+}
+
+impl ContextReport {
+    fn of(point: &Point, weight_bytes: Option<u64>, bandwidth: Option<f64>) -> Option<Self> {
+        let tokens_per_second = Spread::of(&point.decode)?.map(f64::recip);
+        let fraction = |(bytes, bandwidth): (u64, f64)| bytes as f64 * tokens_per_second.median / bandwidth;
+        Some(ContextReport {
+            prompt_tokens: point.prompt_tokens,
+            tokens_per_second,
+            bandwidth_fraction: weight_bytes.zip(bandwidth).map(fraction),
+        })
+    }
+}
+
+/// The steps of a pass summed up by kind, the longest first.
+fn kinds(steps: &[StepProfile]) -> Vec<KindReport> {
+    let mut kinds: Vec<KindReport> = Vec::new();
+    for step in steps.iter().filter(|step| step.passes > 0) {
+        let seconds = step.time.as_secs_f64() / step.passes as f64;
+        let known = kinds.iter().position(|known| known.kind == step.kind);
+        let index = known.unwrap_or_else(|| {
+            kinds.push(KindReport { kind: step.kind, steps: 0, seconds: 0.0, share: 0.0, weight_bytes: 0 });
+            kinds.len() - 1
+        });
+        let kind = &mut kinds[index];
+        kind.steps += 1;
+        kind.seconds += seconds;
+        kind.weight_bytes += step.weight_bytes;
+    }
+    let total: f64 = kinds.iter().map(|kind| kind.seconds).sum();
+    kinds.iter_mut().for_each(|kind| kind.share = kind.seconds / total);
+    kinds.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    kinds
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn steps_of_a_kind_are_one_line_and_the_longest_comes_first() {
+        let step = |kind, passes, millis| StepProfile {
+            kind,
+            step: String::new(),
+            weight_bytes: 10,
+            bytes: 12,
+            passes,
+            time: Duration::from_millis(millis),
+        };
+        let kinds = kinds(&[
+            step("copy", 2, 2),
+            step("projection", 2, 10),
+            step("projection", 2, 4),
+            step("copy", 0, 0),
+        ]);
+        let seen: Vec<_> = kinds.iter().map(|kind| (kind.kind, kind.steps, kind.weight_bytes)).collect();
+        assert_eq!(seen, [("projection", 2, 20), ("copy", 1, 10)]);
+        assert!((kinds[0].seconds - 0.007).abs() < 1e-12 && (kinds[0].share - 0.875).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_processor_is_called_what_it_calls_itself() {
+        assert_eq!(model_name("processor\t: 0\nmodel name\t: Fast One\n"), Some("Fast One".into()));
+        assert_eq!(model_name(""), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! `lone bench`: what it measures, in every form it tells it.
+
+use serde_json::Value;
+
+use crate::machine::{Machine, Outcome};
+
+/// As little work as there can be.
+const LITTLE: [&str; 9] =
+    ["bench", "--model", "demo", "--prompt-tokens", "9,4", "--gen", "2", "--repeat", "2"];
+
+fn bench(machine: &Machine, flags: &[&str]) -> Outcome {
+    let outcome = machine.run(&[&LITTLE[..], flags].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    outcome
+}
+
+fn positive(value: &Value) -> f64 {
+    let number = value.as_f64().unwrap();
+    assert!(number > 0.0 && number.is_finite(), "{value}");
+    number
+}
+
+#[test]
+fn every_bundle_on_every_number_of_threads_is_a_row() {
+    let outcome =
+        bench(&Machine::new(), &["--threads", "1,2", "--spec-drafts", "3", "--spec", "--profile", "--json"]);
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let bandwidths = report["machine"]["bandwidth"].as_array().unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), bandwidths.len()), (2, 2));
+    for ((row, bandwidth), threads) in rows.iter().zip(bandwidths).zip([1, 2]) {
+        assert_eq!((&row["threads"], &bandwidth["threads"]), (&threads.into(), &threads.into()));
+        let lengths: Vec<_> = row["decode"]["by_context"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|point| point["prompt_tokens"].clone())
+            .collect();
+        assert_eq!(lengths, [4, 9]);
+        let rate = positive(&row["decode"]["tokens_per_second"]);
+        let fraction =
+            positive(&row["weight_bytes"]) * rate / positive(&bandwidth["bytes_per_second"]["median"]);
+        assert!((positive(&row["decode"]["bandwidth_fraction"]) / fraction - 1.0).abs() < 1e-9);
+        assert_eq!(row["verify"]["tokens"], 4);
+        let passes = positive(&row["verify"]["seconds"]["median"]) * rate;
+        assert!((positive(&row["verify"]["decode_passes"]) / passes - 1.0).abs() < 1e-9);
+        let shares = row["profile"].as_array().unwrap().iter().map(|kind| positive(&kind["share"]));
+        assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn a_table_a_page_and_values_between_commas_tell_the_same_rows() {
+    let machine = Machine::new();
+    let outcome = bench(&machine, &["--threads", "1", "--html", "bench.html", "--huge-pages", "--quiet"]);
+    for line in ["  prefill 9 ", "  decode 2 after 4 ", " % of bandwidth", "  projection "] {
+        assert!(outcome.stdout.contains(line), "{line:?} is not in\n{}", outcome.stdout);
+    }
+    assert_eq!(outcome.stderr, "");
+    let page = std::fs::read_to_string(machine.path().join("bench.html")).unwrap();
+    assert_eq!(page.matches("<svg").count(), 3);
+    assert!(
+        page.starts_with("<!doctype html>")
+            && !page.contains("http://localhost")
+            && !page.contains("<script")
+    );
+    let outcome = bench(&machine, &["--threads", "1", "--csv"]);
+    let fields: Vec<usize> = outcome.stdout.lines().map(|line| line.split(',').count()).collect();
+    // A header, bandwidth, load, private memory, and both lengths read and decoded after.
+    assert_eq!(fields, [10; 8], "{}", outcome.stdout);
+}
+
+#[test]
+fn work_that_a_bundle_cannot_do_is_refused_with_the_flag_to_change() {
+    let machine = Machine::new();
+    let model = ["bench", "--model", "demo", "--ctx", "64", "--prompt-tokens", "40"];
+    let outcome = machine.run(&[&model[..], &["--gen", "30", "--quiet"]].concat());
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("70 tokens do not fit the context of"), "{}", outcome.stderr);
+    let outcome = machine.run(&[&model[..], &["--gen", "2", "--spec", "--quiet"]].concat());
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stderr.contains("has no pass that checks drafts"), "{}", outcome.stderr);
+}
