@@ -10,6 +10,8 @@ mod linear;
 mod norm;
 mod short_conv;
 
+use std::cell::RefCell;
+
 use crate::checkpoint::{LayerTensors, Operator};
 use crate::{Checkpoint, Config, LayerKind, Tensor};
 use linear::Linear;
@@ -73,17 +75,45 @@ impl<'a> Reference<'a> {
         tokens: &[u32],
         mut observe: impl FnMut(Stage, &[f32]),
     ) -> Result<Vec<f32>, ReferenceError> {
-        let config = self.checkpoint.config();
         let mut x = self.embed(tokens)?;
         observe(Stage::Embeddings, &x);
-        for (layer, &kind) in config.layers.iter().enumerate() {
-            let block = Block { config, kind, tensors: self.checkpoint.layer(layer), linear: self.linear() };
-            block.forward(&mut x);
+        for layer in 0..self.checkpoint.config().layers.len() {
+            self.block(layer, self.linear()).forward(&mut x);
             observe(Stage::Layer(layer), &x);
         }
-        norm::rms_norm(&mut x, self.checkpoint.final_norm(), config.norm_eps);
+        self.final_norm(&mut x);
         observe(Stage::Final, &x);
         Ok(x)
+    }
+
+    /// Embeddings of `tokens`, `(T, D)`: where [`Reference::layer`] begins.
+    ///
+    /// # Errors
+    /// [`ReferenceError::TokenOutsideVocabulary`].
+    pub fn embed(&self, tokens: &[u32]) -> Result<Vec<f32>, ReferenceError> {
+        let (table, width) = (self.checkpoint.embed(), self.checkpoint.config().hidden_size);
+        let mut x = vec![0.0; tokens.len() * width];
+        for (position, (&token, row)) in tokens.iter().zip(x.chunks_exact_mut(width)).enumerate() {
+            let (index, vocab_size) = (token as usize, table.rows());
+            if index >= vocab_size {
+                return Err(ReferenceError::TokenOutsideVocabulary { token, position, vocab_size });
+            }
+            table.read_rows_f32(index..index + 1, row);
+        }
+        Ok(x)
+    }
+
+    /// Runs one layer on `x`, the residual stream `(T, D)` of a sequence from position 0 on. `watch` is told what the
+    /// linear layers read: the matrices, and their common input `(T, C)`.
+    pub fn layer(&self, layer: usize, x: &mut [f32], watch: &mut dyn FnMut(&[Tensor<'_>], &[f32])) {
+        let watch = RefCell::new(watch);
+        let watch = |weights: &[Tensor<'_>], x: &[f32]| (watch.borrow_mut())(weights, x);
+        self.block(layer, Linear { watch: Some(&watch), ..self.linear() }).forward(x);
+    }
+
+    /// The final norm, which makes what the head reads of the last layer's output `(T, D)`.
+    pub fn final_norm(&self, x: &mut [f32]) {
+        norm::rms_norm(x, self.checkpoint.final_norm(), self.checkpoint.config().norm_eps);
     }
 
     /// Logits of rows of [`Stage::Final`], `(rows, D)`: `each` gets the number of the row and its V logits.
@@ -101,21 +131,13 @@ impl<'a> Reference<'a> {
         }
     }
 
-    fn linear(&self) -> Linear {
-        Linear { threads: self.threads }
+    fn linear(&self) -> Linear<'static> {
+        Linear { threads: self.threads, watch: None }
     }
 
-    fn embed(&self, tokens: &[u32]) -> Result<Vec<f32>, ReferenceError> {
-        let (table, width) = (self.checkpoint.embed(), self.checkpoint.config().hidden_size);
-        let mut x = vec![0.0; tokens.len() * width];
-        for (position, (&token, row)) in tokens.iter().zip(x.chunks_exact_mut(width)).enumerate() {
-            let (index, vocab_size) = (token as usize, table.rows());
-            if index >= vocab_size {
-                return Err(ReferenceError::TokenOutsideVocabulary { token, position, vocab_size });
-            }
-            table.read_rows_f32(index..index + 1, row);
-        }
-        Ok(x)
+    fn block<'b>(&'b self, layer: usize, linear: Linear<'b>) -> Block<'b> {
+        let config = self.checkpoint.config();
+        Block { config, kind: config.layers[layer], tensors: self.checkpoint.layer(layer), linear }
     }
 }
 
@@ -124,7 +146,7 @@ struct Block<'a> {
     config: &'a Config,
     kind: LayerKind,
     tensors: LayerTensors<Tensor<'a>>,
-    linear: Linear,
+    linear: Linear<'a>,
 }
 
 impl Block<'_> {
@@ -160,9 +182,11 @@ impl Block<'_> {
 
     /// SwiGLU: `w2(silu(w1(x)) * w3(x))`.
     fn feed_forward(&self, x: &[f32]) -> Vec<f32> {
+        self.linear.reads(&[self.tensors.w1, self.tensors.w3], x);
         let mut gate = self.linear.apply(x, self.tensors.w1, None);
         let up = self.linear.apply(x, self.tensors.w3, None);
         gate.iter_mut().zip(&up).for_each(|(gate, up)| *gate = *gate * sigmoid(*gate) * up);
+        self.linear.reads(&[self.tensors.w2], &gate);
         self.linear.apply(&gate, self.tensors.w2, None)
     }
 }

@@ -112,6 +112,34 @@ fn the_reference_forward_repeats_transformers_layer_by_layer() {
     }
 }
 
+#[test]
+fn layer_by_layer_every_matrix_is_told_with_what_it_reads() {
+    for name in MODELS {
+        let checkpoint = Checkpoint::open(&model(name)).unwrap();
+        let config = checkpoint.config();
+        let tokens: Vec<u32> = (0..40).collect();
+        let reference = Reference::new(&checkpoint);
+        let mut x = reference.embed(&tokens).unwrap();
+        for layer in 0..config.layers.len() {
+            let mut told = Vec::new();
+            reference.layer(layer, &mut x, &mut |weights, x| {
+                assert!(weights.iter().all(|weight| x.len() == tokens.len() * weight.row_len()));
+                told.extend(weights.iter().map(|weight| weight.name().to_owned()));
+            });
+            let mut matrices = Vec::new();
+            checkpoint.layer(layer).map(|tensor| {
+                let is_matrix = tensor.shape().len() == 2;
+                matrices.extend(is_matrix.then(|| tensor.name().to_owned()));
+            });
+            told.sort();
+            matrices.sort();
+            assert_eq!(told, matrices, "{name}");
+        }
+        reference.final_norm(&mut x);
+        assert_eq!(x, reference.hidden(&tokens, |_, _| {}).unwrap(), "{name}");
+    }
+}
+
 fn ids(value: &Value) -> Vec<u32> {
     serde_json::from_value(value.clone()).unwrap()
 }

@@ -11,13 +11,15 @@ pub(super) fn forward(
     config: &Config,
     kind: LayerKind,
     tensors: &AttentionTensors<Tensor<'_>>,
-    linear: Linear,
+    linear: Linear<'_>,
     x: &[f32],
 ) -> Vec<f32> {
     let token_count = x.len() / config.hidden_size;
     let rope =
         config.rope(kind).expect("a config resolves a rotary embedding for every attention kind it uses");
     let angles = Rope::new(rope, config.head_dim).tables(0, token_count);
+    let projections = [tensors.q_proj, tensors.k_proj, tensors.v_proj];
+    linear.reads(&projections.into_iter().chain(tensors.gate).collect::<Vec<_>>(), x);
     let mut queries = linear.apply(x, tensors.q_proj, None);
     let mut keys = linear.apply(x, tensors.k_proj, None);
     let values = linear.apply(x, tensors.v_proj, None);
@@ -37,6 +39,7 @@ pub(super) fn forward(
             head.iter_mut().for_each(|y| *y *= sigmoid(gate));
         }
     }
+    linear.reads(&[tensors.o_proj], &y);
     linear.apply(&y, tensors.o_proj, None)
 }
 

@@ -8,12 +8,13 @@ use crate::{Config, Tensor};
 pub(super) fn forward(
     config: &Config,
     tensors: &ConvTensors<Tensor<'_>>,
-    linear: Linear,
+    linear: Linear<'_>,
     x: &[f32],
 ) -> Vec<f32> {
     let (width, taps) = (config.hidden_size, config.conv_taps);
     let weight = tensors.conv.to_f32();
     let bias = tensors.conv_bias.map_or_else(|| vec![0.0; width], |bias| bias.to_f32());
+    linear.reads(&[tensors.in_proj], x);
     let projected = linear.apply(x, tensors.in_proj, tensors.in_proj_bias);
     let mut gated_inputs = vec![0.0; x.len()];
     for (v, bcu) in gated_inputs.chunks_exact_mut(width).zip(projected.chunks_exact(3 * width)) {
@@ -33,5 +34,6 @@ pub(super) fn forward(
         let c = &projected[t * 3 * width + width..][..width];
         y.iter_mut().zip(c).for_each(|(y, c)| *y *= c);
     }
+    linear.reads(&[tensors.out_proj], &y);
     linear.apply(&y, tensors.out_proj, tensors.out_proj_bias)
 }
