@@ -5,6 +5,7 @@ use std::path::Path;
 use lone_bundle::{Bundle, Embeddings, Provenance, SCHEMA};
 use lone_lfm::{ChatTemplate, Checkpoint, Tokenizer, TokenizerError};
 
+use crate::calibrate::Palettizer;
 use crate::extents::MAX_CHANNELS;
 use crate::plan::BundlePlan;
 use crate::staging::{Staging, Target};
@@ -37,6 +38,7 @@ pub fn convert(
     check_widths(checkpoint)?;
     let text_notes = check_text_files(checkpoint)?;
     let target = Target::new(out, options.force)?;
+    let palettizer = Palettizer::new(checkpoint, options.calibrate.as_ref())?;
     let survey = Survey::new(checkpoint, progress)?;
     let plan = BundlePlan::new(checkpoint, &survey, options)?;
 
@@ -45,7 +47,7 @@ pub fn convert(
     let staging = target.stage()?;
     space::check(staging.path(), out, bytes)?;
     progress.begin(Phase::Write, bytes);
-    let conversion = write(checkpoint, options, &survey, plan, &staging, progress)
+    let conversion = write(checkpoint, options, &survey, plan, palettizer, &staging, progress)
         .and_then(|conversion| staging.commit().map(|()| conversion));
     let mut conversion = conversion.map_err(|error| error.with_space(out, bytes))?;
     conversion.notes.extend(text_notes);
@@ -57,11 +59,13 @@ fn write(
     options: &ConvertOptions,
     survey: &Survey,
     plan: BundlePlan<'_>,
+    palettizer: Palettizer<'_>,
     staging: &Staging,
     progress: &mut dyn Progress,
 ) -> Result<Conversion, ConvertError> {
     let mut files = BundleFiles::new(staging.path());
-    let graphs = files.write_weights(Rectangle::whole(checkpoint.embed()), &plan.packages, progress)?;
+    let embeddings = Rectangle::whole(checkpoint.embed());
+    let graphs = files.write_weights(embeddings, &plan.packages, &palettizer, progress)?;
     files.copy_companions(checkpoint)?;
     let config = checkpoint.config();
     let bundle = Bundle {

@@ -30,6 +30,9 @@ pub enum ConvertError {
     #[error(transparent)]
     ChatTemplate(#[from] ChatError),
 
+    #[error("cannot calibrate: {reason}")]
+    Calibration { reason: String },
+
     #[error("{} exists; --force replaces a bundle", out.display())]
     Exists { out: PathBuf },
     #[error("{} is being written by another conversion", out.display())]

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calibrate;
 mod chunk;
 mod convert;
 mod error;
@@ -33,6 +34,7 @@ mod weights;
 mod workers;
 mod write;
 
+pub use calibrate::Calibration;
 pub use convert::{Conversion, convert};
 pub use error::ConvertError;
 pub use note::Note;

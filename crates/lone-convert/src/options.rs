@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::extents::{MAX_CHANNELS, MAX_EXTENT};
 use crate::weights::Storage;
-use crate::{ConvertError, WeightPrecision};
+use crate::{Calibration, ConvertError, WeightPrecision};
 
 /// The longest context, in tokens, that graphs are made for.
 const MAX_CTX: usize = 1 << 20;
@@ -36,6 +36,8 @@ pub struct ConvertOptions {
     pub precision: WeightPrecision,
     /// Rows of a matrix that share a table, or 0 for all; `None` for what suits the precision.
     pub group: Option<usize>,
+    /// Text to fit palettes to; `None` to fit them to the weights alone.
+    pub calibrate: Option<Calibration>,
     /// Write graphs that keep their precision on the Neural Engine.
     pub precision_rules: bool,
     /// What to call the model; its checkpoint's directory says it otherwise.
@@ -57,6 +59,7 @@ impl Default for ConvertOptions {
             ring: true,
             precision: WeightPrecision::Fp16,
             group: None,
+            calibrate: None,
             precision_rules: true,
             name: None,
             force: false,
@@ -112,6 +115,11 @@ impl ConvertOptions {
             let why = "only palettes have groups";
             return Err(ConvertError::Conflict { first: "--group", second: "--precision fp16", why });
         }
+        if self.calibrate.is_some() && self.precision == WeightPrecision::Fp16 {
+            let why = "only palettes can be fitted to text";
+            let (first, second) = ("--calibrate", "--precision fp16");
+            return Err(ConvertError::Conflict { first, second, why });
+        }
         if !self.prefill_only {
             return Ok(());
         }
@@ -145,6 +153,7 @@ impl ConvertOptions {
             ("ring", json!(self.ring)),
             ("precision", json!(self.precision.name())),
             ("group", json!(self.group)),
+            ("calibrate", json!(self.calibrate.as_ref().map(Calibration::name))),
             ("precision-rules", json!(self.precision_rules)),
         ];
         flags.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -261,6 +270,8 @@ mod tests {
         assert!(refusal(drafts).contains("--prefill-only and --spec-drafts"));
         let group = ConvertOptions { group: Some(16), ..Default::default() };
         assert!(refusal(group).contains("--group and --precision fp16"));
+        let calibrate = ConvertOptions { calibrate: Some(Calibration::Builtin), ..Default::default() };
+        assert!(refusal(calibrate).contains("--calibrate and --precision fp16"));
     }
 
     #[test]

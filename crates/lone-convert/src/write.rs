@@ -10,8 +10,8 @@ use lone_lfm::Checkpoint;
 use lone_mil::package::{Metadata, PackageWriter};
 use lone_mil::{BlobError, BlobWriter, DType};
 
+use crate::calibrate::Palettizer;
 use crate::package::PackagePlan;
-use crate::palette::palettize;
 use crate::stream::{self, HashedFile};
 use crate::weights::{Rectangle, Source};
 use crate::workers::{self, Report};
@@ -46,18 +46,19 @@ impl<'a> BundleFiles<'a> {
         &mut self,
         embeddings: Rectangle<'_>,
         packages: &[PackagePlan<'_>],
+        palettizer: &Palettizer<'_>,
         progress: &mut dyn Progress,
     ) -> Result<Vec<Graph>, ConvertError> {
         let names = package_names(packages);
         // The largest first, so that workers end at about the same time.
         let mut files = vec![WeightFile::Embeddings(embeddings)];
         files.extend(names.iter().zip(packages).map(|(name, plan)| WeightFile::Package { name, plan }));
-        // Palettes have workers of their own, on one matrix.
+        // Palettes have workers of their own, on one matrix, and calibration goes through the layers in their order.
         let palettized = packages.iter().flat_map(|plan| &plan.sources).any(Source::is_palettized);
         let count = if palettized { 1 } else { workers::processors() };
         let hashes = workers::spread(&files, count, progress, |file, report| match file {
             WeightFile::Embeddings(table) => self.write_embeddings(table, report),
-            WeightFile::Package { name, plan } => self.write_package(name, plan, report),
+            WeightFile::Package { name, plan } => self.write_package(name, plan, palettizer, report),
         })?;
         self.hashes.extend(hashes);
         Ok(packages.iter().zip(names).map(|(plan, name)| plan.graph(name)).collect())
@@ -67,12 +68,13 @@ impl<'a> BundleFiles<'a> {
         &self,
         name: &str,
         plan: &PackagePlan<'_>,
+        palettizer: &Palettizer<'_>,
         report: &Report<'_>,
     ) -> Result<(PathBuf, String), ConvertError> {
         let package = PackageWriter::create(self.dir.join(name))?;
         let path = package.weights_path();
         let mut file = HashedFile::new(package.create_weights()?);
-        write_blobs(&mut file, &path, &plan.sources, report)?;
+        write_blobs(&mut file, &path, &plan.sources, palettizer, report)?;
         let metadata = Metadata { version: env!("CARGO_PKG_VERSION").into(), ..Metadata::default() };
         package.finish(&plan.program, &metadata)?;
         Ok((path, file.hash()))
@@ -158,6 +160,7 @@ fn write_blobs(
     file: &mut HashedFile,
     path: &Path,
     sources: &[Source<'_>],
+    palettizer: &Palettizer<'_>,
     report: &Report<'_>,
 ) -> Result<(), ConvertError> {
     let failed = |source: BlobError| ConvertError::Weights { path: path.into(), source: source.into() };
@@ -172,7 +175,7 @@ fn write_blobs(
                 sink.finish().map_err(failed)?;
             }
             Source::Palettized(matrix) => {
-                let parts = palettize(matrix, report.abandoned()).ok_or(ConvertError::Cancelled)?;
+                let parts = palettizer.palettize(matrix, report)?;
                 for (part, columns) in parts.iter().zip(&matrix.parts) {
                     let elements = matrix.rows.len() * columns.len();
                     writer.put(matrix.format.indices, elements, &part.indices).map_err(failed)?;

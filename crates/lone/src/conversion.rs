@@ -46,6 +46,7 @@ pub(crate) fn options(args: &ConversionArgs) -> Result<ConvertOptions, ConvertEr
         ring: !args.no_ring,
         precision: args.precision.map_or(default.precision, weight_precision),
         group: args.group,
+        calibrate: args.calibrate.clone(),
         precision_rules: !args.no_precision_rules,
         ..default
     };

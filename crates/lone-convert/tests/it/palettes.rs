@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use half::f16;
 use lone_bundle::{Graph, GraphKind};
-use lone_convert::{ConvertOptions, Note, WeightPrecision};
+use lone_convert::{Calibration, ConvertOptions, Note, WeightPrecision};
 use lone_lfm::Checkpoint;
 use lone_mil::package::Package;
 use lone_mil::program::{Arg, Literal, Op, Payload};
@@ -189,6 +189,26 @@ fn the_same_checkpoint_gives_the_same_bytes() {
         files.into_iter().map(|file| file.blake3).collect::<Vec<_>>()
     };
     assert_eq!(hashes(), hashes());
+}
+
+#[test]
+fn palettes_fitted_to_text_are_others_and_of_the_same_size() {
+    let text = tempfile::tempdir().unwrap();
+    let text = text.path().join("text.txt");
+    std::fs::write(&text, "The capital of France is Paris. Count from 3 to 9.").unwrap();
+    let fitted = ConvertOptions {
+        calibrate: Some(Calibration::File(text)),
+        group: Some(64),
+        ..options(WeightPrecision::Lut4)
+    };
+    let plain = ConvertOptions { calibrate: None, ..fitted.clone() };
+    let [first, again, plain] = [&fitted, &fitted, &plain].map(|options| converted("tiny-lfm3", options));
+    assert_eq!(first.content.files, again.content.files);
+    for (fitted, plain) in first.content.files.iter().zip(&plain.content.files) {
+        assert_eq!((&fitted.path, fitted.bytes), (&plain.path, plain.bytes));
+        let differs = fitted.path.ends_with("weight.bin");
+        assert_eq!(fitted.blake3 != plain.blake3, differs, "{}", fitted.path);
+    }
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! How a checkpoint becomes a bundle: flags of `convert`, and of whatever converts on first use.
 
+use std::convert::Infallible;
+
 use clap::{Args, ValueEnum};
+use lone_convert::Calibration;
 
 use super::number;
 
@@ -55,6 +58,11 @@ pub(crate) struct ConversionArgs {
     #[arg(long, value_name = "ROWS", help_heading = WEIGHTS)]
     pub(crate) group: Option<usize>,
 
+    /// Fit palettes to what the model computes on this text, `builtin` for that which comes with lone; a .json file is a
+    /// list of texts and of conversations with `messages` and `tools`
+    #[arg(long, value_name = "FILE|builtin", value_parser = calibration, help_heading = WEIGHTS)]
+    pub(crate) calibrate: Option<Calibration>,
+
     /// Build the graphs without the rules that keep the Neural Engine's arithmetic exact, to measure their worth
     #[arg(long, help_heading = WEIGHTS)]
     pub(crate) no_precision_rules: bool,
@@ -71,4 +79,11 @@ pub(crate) enum Precision {
     Lut6,
     /// 4-bit indices into tables of 16 weights
     Lut4,
+}
+
+fn calibration(text: &str) -> Result<Calibration, Infallible> {
+    Ok(match text {
+        "builtin" => Calibration::Builtin,
+        path => Calibration::File(path.into()),
+    })
 }

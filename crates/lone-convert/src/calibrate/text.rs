@@ -1,0 +1,153 @@
+//! Calibration text as tokens.
+
+use std::fs;
+use std::path::Path;
+
+use lone_lfm::{ChatTemplate, Conversation, Tokenizer};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Calibration;
+use crate::ConvertError;
+
+const BUILTIN: &str = include_str!("builtin.json");
+
+/// Tokens of a sequence at most.
+const SEQUENCE_TOKENS: usize = 512;
+
+/// Tokens of all sequences at most.
+const MOST_TOKENS: usize = 16_384;
+
+/// A conversation, or a piece of plain text.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Conversation { messages: Vec<Value>, tools: Option<Vec<Value>> },
+    Plain(String),
+}
+
+/// Token sequences of the calibration text, by the tokenizer and template of the checkpoint in `dir`.
+///
+/// # Errors
+/// [`ConvertError::Calibration`] if there is no tokenizer, or the file cannot be read or is empty.
+pub(super) fn sequences(dir: &Path, calibration: &Calibration) -> Result<Vec<Vec<u32>>, ConvertError> {
+    let texts = match calibration {
+        Calibration::Builtin => serde_json::from_str(BUILTIN).expect("the text that comes with lone"),
+        Calibration::File(path) => read(path)?,
+    };
+    let refused = |reason: String| ConvertError::Calibration { reason };
+    let template = ChatTemplate::open(dir).map_err(|error| refused(error.to_string()))?;
+    let tokenizer = Tokenizer::open(dir).map_err(|error| refused(error.to_string()))?;
+    let mut sequences = Vec::new();
+    let mut left = MOST_TOKENS;
+    for text in texts {
+        let text = match text {
+            Text::Plain(text) => text,
+            Text::Conversation { messages, tools } => {
+                let conversation = Conversation {
+                    tools: tools.as_deref(),
+                    add_generation_prompt: false,
+                    ..Conversation::new(&messages)
+                };
+                template.render(&conversation).map_err(|error| refused(error.to_string()))?
+            }
+        };
+        let tokens = tokenizer.encode(&text).map_err(|error| refused(error.to_string()))?;
+        for sequence in tokens.chunks(SEQUENCE_TOKENS) {
+            let sequence = &sequence[..sequence.len().min(left)];
+            left -= sequence.len();
+            if !sequence.is_empty() {
+                sequences.push(sequence.to_vec());
+            }
+        }
+    }
+    if sequences.is_empty() {
+        return Err(refused("there is no text".into()));
+    }
+    Ok(sequences)
+}
+
+fn read(path: &Path) -> Result<Vec<Text>, ConvertError> {
+    let text = fs::read_to_string(path).map_err(ConvertError::io("read", path))?;
+    if path.extension().is_none_or(|extension| extension != "json") {
+        return Ok(vec![Text::Plain(text)]);
+    }
+    serde_json::from_str(&text).map_err(|error| ConvertError::Calibration {
+        reason: format!(
+            "{} must be a JSON list of texts and of objects with `messages` and `tools`: {error}",
+            path.display()
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn model(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
+    }
+
+    fn of_file(name: &str, content: &str) -> Result<Vec<Vec<u32>>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        fs::write(&path, content).unwrap();
+        sequences(&model("tiny-lfm3"), &Calibration::File(path)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_text_that_comes_with_lone_has_no_question_of_the_exams() {
+        let asked = |messages: &[Value]| -> Vec<String> {
+            let of_user = messages.iter().filter(|message| message["role"] == "user");
+            of_user.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+        };
+        let mut builtin = BTreeSet::new();
+        for text in serde_json::from_str::<Vec<Text>>(BUILTIN).unwrap() {
+            if let Text::Conversation { messages, .. } = text {
+                builtin.extend(asked(&messages));
+            }
+        }
+        for name in ["tiny-lfm2", "tiny-lfm3"] {
+            let exam = fs::read(model(name).join("exam.json")).unwrap();
+            let exam: Value = serde_json::from_slice(&exam).unwrap();
+            for question in exam["questions"].as_array().unwrap() {
+                for text in asked(question["messages"].as_array().unwrap()) {
+                    assert!(!builtin.contains(&text), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_that_comes_with_lone_is_thousands_of_tokens_in_short_sequences() {
+        let sequences = sequences(&model("tiny-lfm3"), &Calibration::Builtin).unwrap();
+        assert!(sequences.iter().all(|sequence| (1..=SEQUENCE_TOKENS).contains(&sequence.len())));
+        assert!((4096..=MOST_TOKENS).contains(&sequences.iter().map(Vec::len).sum()));
+    }
+
+    #[test]
+    fn a_file_is_plain_text_or_by_its_name_json() {
+        let plain = of_file("t.txt", "[\"ab\", \"ab\"]").unwrap();
+        assert_eq!(plain.len(), 1);
+        let list = of_file("t.json", "[\"ab\", {\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]}]");
+        assert_eq!(list.unwrap().len(), 2);
+        assert!(of_file("t.json", "ab").unwrap_err().contains("t.json must be a JSON list"));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_into_sequences_and_ends_somewhere() {
+        let lengths = |repeats| -> Vec<usize> {
+            of_file("t.txt", &"one two three ".repeat(repeats)).unwrap().iter().map(Vec::len).collect()
+        };
+        assert_eq!(lengths(200)[0], SEQUENCE_TOKENS);
+        assert_eq!(lengths(10_000).iter().sum::<usize>(), MOST_TOKENS);
+    }
+
+    #[test]
+    fn no_text_is_refused() {
+        assert_eq!(of_file("t.json", "[]").unwrap_err(), "cannot calibrate: there is no text");
+    }
+}

@@ -1,0 +1,139 @@
+//! What an error in each column of a matrix costs, given what its inputs look like.
+//!
+//! For inputs x the squared error of y = W x that replacing W by W - E makes is, on average, the sum over rows e of E
+//! of e H eᵀ, where H are the second moments of x. With H = U D Uᵀ, U unit upper triangular, it is also the sum of
+//! D_c (e U)_c²: once the columns before c are settled, adding what U says of their errors to column c makes up for as
+//! much of them as it can, and D_c is what the rest costs.
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array1, Array2, ArrayView1, ArrayViewMut2, Axis, Slice};
+
+use super::parallel::on_all_cores;
+
+/// Columns factorized at a time.
+const BLOCK: usize = 64;
+
+/// Rows updated at a time.
+const STRIP: usize = 256;
+
+/// Second moments of the inputs of a matrix, columns in the order they are worth settling.
+#[derive(Debug)]
+pub(crate) struct Sensitivity {
+    /// The column of the matrix that stands at each place: the most excited first.
+    pub(super) order: Vec<usize>,
+    /// H, damped, in that order.
+    pub(super) moments: Array2<f32>,
+    /// U in its strict upper triangle; the rest means nothing.
+    pub(super) factor: Array2<f32>,
+    /// D.
+    pub(super) pivots: Array1<f32>,
+}
+
+impl Sensitivity {
+    /// Of inputs with these second moments (C,C), finite, which count relative to their mean; `damping` is added to
+    /// each column's own.
+    pub(crate) fn new(moments: &Array2<f32>, damping: f32) -> Self {
+        let diagonal = moments.diag();
+        let mut order: Vec<usize> = (0..diagonal.len()).collect();
+        order.sort_by(|&a, &b| diagonal[b].total_cmp(&diagonal[a]));
+        let mean = diagonal.mean().unwrap_or(0.0);
+        let scale = if mean > 0.0 { mean.recip() } else { 0.0 };
+        let mut ordered =
+            Array2::from_shape_fn(moments.raw_dim(), |(r, c)| scale * moments[[order[r], order[c]]]);
+        ordered.diag_mut().map_inplace(|moment| *moment += damping);
+        let (factor, pivots) = factorized(ordered.clone(), damping);
+        Sensitivity { order, moments: ordered, factor, pivots }
+    }
+}
+
+/// U and D of a symmetric `matrix` whose eigenvalues are at least `least`; only its upper triangle is read.
+fn factorized(mut matrix: Array2<f32>, least: f32) -> (Array2<f32>, Array1<f32>) {
+    let columns = matrix.nrows();
+    let mut pivots = Array1::zeros(columns);
+    for start in (0..columns).step_by(BLOCK).rev() {
+        let end = columns.min(start + BLOCK);
+        for column in (start..end).rev() {
+            pivots[column] = settle(&mut matrix, start, column, least);
+        }
+        subtract_outer(&mut matrix, start, pivots.slice_axis(Axis(0), Slice::from(start..end)));
+    }
+    (matrix, pivots)
+}
+
+/// Makes a column of the matrix one of U, subtracts its part from the columns `start..column`, and gives its pivot.
+fn settle(matrix: &mut Array2<f32>, start: usize, column: usize, least: f32) -> f32 {
+    // Rounding may leave a little less than what damping promised.
+    let pivot = matrix[[column, column]].max(least);
+    let unit: Vec<f32> = (start..column).map(|row| matrix[[row, column]] / pivot).collect();
+    for mut row in matrix.rows_mut().into_iter().take(column) {
+        let row = &mut row.as_slice_mut().expect("rows lie in one piece")[start..=column];
+        let (value, before) = row.split_last_mut().expect("the column itself");
+        before.iter_mut().zip(&unit).for_each(|(entry, unit)| *entry -= *value * unit);
+        *value /= pivot;
+    }
+    pivot
+}
+
+/// Subtracts the part of the block that begins at `start` from all columns before it.
+fn subtract_outer(matrix: &mut Array2<f32>, start: usize, pivots: ArrayView1<'_, f32>) {
+    let above = matrix.slice_axis_mut(Axis(0), Slice::from(..start));
+    let (mut rest, later) = above.split_at(Axis(1), start);
+    let block = later.slice_axis(Axis(1), Slice::from(..pivots.len()));
+    let scaled = &block * &pivots;
+    let strips = rest.axis_chunks_iter_mut(Axis(0), STRIP).enumerate();
+    on_all_cores(strips, |(number, mut strip): (usize, ArrayViewMut2<'_, f32>)| {
+        // Of these rows, the columns from the diagonal on.
+        let rows = Slice::from(number * STRIP..number * STRIP + strip.nrows());
+        let columns = Slice::from(number * STRIP..);
+        let (scaled, block) = (scaled.slice_axis(Axis(0), rows), block.slice_axis(Axis(0), columns));
+        let mut strip = strip.slice_axis_mut(Axis(1), columns);
+        general_mat_mul(-1.0, &scaled, &block.t(), 1.0, &mut strip);
+    });
+}
+
+/// Second moments of `count` random vectors of `columns` values that hang together.
+#[cfg(test)]
+pub(super) fn random_moments(columns: usize, count: usize) -> Array2<f32> {
+    let mut state = 7u64;
+    let mut random = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 40) as f32 / (1 << 24) as f32 - 0.5
+    };
+    let mut x = Array2::from_shape_simple_fn((count, columns), &mut random);
+    for c in 1..columns {
+        let before = x.column(c - 1).to_owned();
+        x.column_mut(c).scaled_add(0.8, &before);
+    }
+    x.t().dot(&x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_multiply_to_the_damped_moments() {
+        for columns in [1, 5, 64, 150] {
+            let sensitivity = Sensitivity::new(&random_moments(columns, 400), 0.01);
+            let mut unit = sensitivity.factor.clone();
+            for ((row, column), entry) in unit.indexed_iter_mut() {
+                if row >= column {
+                    *entry = if row == column { 1.0 } else { 0.0 };
+                }
+            }
+            let product = (&unit * &sensitivity.pivots).dot(&unit.t());
+            let largest = sensitivity.moments[[0, 0]];
+            let difference = (product - &sensitivity.moments).mapv(f32::abs);
+            assert!(difference.iter().all(|&difference| difference <= 1e-4 * largest), "{columns}");
+        }
+    }
+
+    #[test]
+    fn the_most_excited_column_comes_first_and_dead_ones_do_no_harm() {
+        let moments = Array2::from_diag(&ndarray::arr1(&[1.0, 0.0, 5.0]));
+        let sensitivity = Sensitivity::new(&moments, 0.5);
+        assert_eq!(sensitivity.order, [2, 0, 1]);
+        assert_eq!(sensitivity.pivots, ndarray::arr1(&[3.0, 1.0, 0.5]));
+        assert_eq!(Sensitivity::new(&Array2::zeros((2, 2)), 0.5).pivots, ndarray::arr1(&[0.5, 0.5]));
+    }
+}
