@@ -6,5 +6,6 @@
 pub mod ane_table;
 pub mod convert_time;
 pub mod fake_checkpoint;
+pub mod palette_table;
 pub mod speculation;
 mod split_mix;

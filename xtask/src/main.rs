@@ -3,12 +3,14 @@
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use xtask::ane_table;
 use xtask::convert_time;
 use xtask::fake_checkpoint::{self, DType, Model, Options, Preset};
+use xtask::palette_table;
 use xtask::speculation;
 
 #[derive(Parser)]
@@ -26,8 +28,29 @@ enum Task {
     ConvertTime(ConvertTime),
     /// Write a checkpoint of real dimensions with random weights
     FakeCheckpoint(FakeCheckpoint),
+    /// Print what palettes cost: size, logits and right answers of checkpoints that have an exam
+    PaletteTable(PaletteTable),
     /// Print what guessing tokens buys; needs 3 GB of disk for a while
     Speculation(Speculation),
+}
+
+#[derive(Args)]
+struct PaletteTable {
+    /// The checkpoints' directories
+    #[arg(default_values = ["models/tiny-lfm2", "models/tiny-lfm3"])]
+    models: Vec<PathBuf>,
+    /// Take every so manieth question of the exams
+    #[arg(long, value_name = "QUESTIONS", default_value = "1")]
+    step: NonZeroUsize,
+}
+
+impl PaletteTable {
+    fn print(self) -> anyhow::Result<()> {
+        for model in self.models {
+            writeln!(io::stdout(), "{}", palette_table::Report::compute(&model, self.step.get())?)?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Args)]
@@ -141,6 +164,7 @@ fn main() -> anyhow::Result<()> {
         Task::AneTable => Ok(write!(io::stdout(), "{}", ane_table::Report::compute()?)?),
         Task::ConvertTime(task) => Ok(write!(io::stdout(), "{}", task.measure()?)?),
         Task::FakeCheckpoint(task) => fake_checkpoint::write(&task.out, &task.options()),
+        Task::PaletteTable(task) => task.print(),
         Task::Speculation(task) => {
             Ok(write!(io::stdout(), "{}", speculation::report(&task.models, task.rounds)?)?)
         }

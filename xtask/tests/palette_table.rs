@@ -1,0 +1,19 @@
+//! What fitting palettes to text must buy on a small model.
+
+use std::path::Path;
+
+use lone_convert::WeightPrecision;
+use xtask::palette_table::{Arm, Fit, measure};
+
+/// Every so manieth question: the test is to be short, the task goes through all of them.
+const STEP: usize = 20;
+
+#[test]
+fn fitted_palettes_lose_little_more_than_half_of_what_plain_ones_lose() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/tiny-lfm3");
+    let precision = WeightPrecision::Lut4;
+    let arms = [Fit::Plain, Fit::Calibrated].map(|fit| Arm { precision, fit });
+    let report = measure(&dir, STEP, &arms).unwrap();
+    let share = report.rows[1].mean / report.plain(precision).unwrap();
+    assert!(share < 0.6, "{share} of what plain palettes lose");
+}
