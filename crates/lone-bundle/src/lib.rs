@@ -104,6 +104,14 @@ impl Bundle {
         std::fs::write(&path, text).map_err(|source| BundleError::Io { path, source })
     }
 
+    /// A hash of what decides what the caches of a session mean: the graphs, and every other file. Bundles of the same
+    /// checkpoint, converted in the same way, have the same.
+    pub fn identity(&self) -> String {
+        let Bundle { ropes, embeddings, caches, graphs, files, .. } = self;
+        let content = serde_json::to_vec(&(ropes, embeddings, caches, graphs, files));
+        blake3::hash(&content.expect("plain data serializes")).to_hex().to_string()
+    }
+
     /// The chunks, in layer order.
     pub fn chunks(&self) -> impl Iterator<Item = &Graph> {
         self.graphs.iter().filter(|graph| matches!(graph.kind, GraphKind::Chunk { .. }))

@@ -162,3 +162,20 @@ fn only_context_rows_cost_more_with_context() {
     assert_eq!(bundle.cache_bytes_per_token(), 2 * 2);
     assert_eq!(bundle.cache_bytes(100), 2 * (4 * 2 + 100 * 2 + 8 * 2));
 }
+
+#[test]
+fn the_identity_changes_with_every_file_and_graph_and_not_with_how_the_bundle_came_to_be() {
+    let original = bundle();
+    let identity = original.identity();
+    assert_eq!(identity.len(), 64);
+    let mut same = bundle();
+    same.provenance.source_hash = "another".into();
+    same.model.name = "another".into();
+    assert_eq!(same.identity(), identity);
+    let mut other = bundle();
+    other.files.push(FileEntry { path: "tokenizer.json".into(), bytes: 1, blake3: String::new() });
+    assert_ne!(other.identity(), identity);
+    let mut other = bundle();
+    other.graphs.pop();
+    assert_ne!(other.identity(), identity);
+}
