@@ -79,6 +79,67 @@ fn json_is_spelled_as_json_dumps_spells_it() {
     }
 }
 
+/// Renderings by Jinja2 3.1 with the environment that transformers sets up.
+#[test]
+fn what_templates_are_written_with_renders_as_in_jinja() {
+    let said = [("system", "S"), ("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d")];
+    let messages = said.map(|(role, content)| json!({"role": role, "content": content}));
+    for (template, expected) in [
+        (
+            "{% set ns = namespace(last=-1, n=0, names=[]) %}\n{% for m in messages %}\n  {% if m.role == 'user' %}\
+             {% set ns.last = loop.index0 %}{% set ns.names = ns.names + [m.content] %}{% endif %}\n  \
+             {% set ns.n = ns.n + 1 %}\n{% endfor %}\n{{ ns.last }} of {{ ns.n }}: {{ ns.names }}",
+            "3 of 5: ['a', 'c']",
+        ),
+        (
+            "{% for m in messages %}\n{% if loop.first %}{% continue %}{% endif %}\n\
+             {% if m.content == 'd' %}{% break %}{% endif %}\n{{ loop.index }}{{ m.content }},\n{% endfor %}",
+            "2a,\n3b,\n4c,\n",
+        ),
+        (
+            "{{ messages[::-1][0].content }}{{ messages | selectattr('role', 'equalto', 'user') | \
+             map(attribute='content') | join('+') }}{{ messages | rejectattr('role', 'eq', 'user') | list | length }}",
+            "da+c3",
+        ),
+        (
+            "{% for k, v in {'b': 1, 'a': 2}.items() %}{{ k }}{{ v }}{% endfor %}{{ {'b': 1, 'a': 2} | dictsort }}",
+            "b1a2[('a', 2), ('b', 1)]",
+        ),
+        (
+            "{{ 7 // 2 }}{{ -7 // 2 }}{{ 7 % 4 }}{{ 2 ** 3 }}{{ 1 / 2 }}{{ (messages | length) is odd }}{{ 'a' in 'cat' }}\
+             {{ 'x'.startswith(('x', 'y')) }}{{ ' x '.strip() ~ 'abc'[1:].upper() }}",
+            "3-4380.5TrueTrueTruexBC",
+        ),
+    ] {
+        let template = ChatTemplate::parse(template, SpecialTokens::default()).unwrap();
+        assert_eq!(template.render(&Conversation::new(&messages)).unwrap(), expected);
+    }
+}
+
+#[test]
+fn tools_keep_the_order_of_their_keys_and_documents_their_own() {
+    let template = "{% for tool in tools %}{{ tool | tojson }}\n{{ tool.parameters | tojson(indent=2) }}{% endfor %}\n\
+                    {% for d in documents %}[{{ loop.index }}] {{ d['title'] }}: {{ d.text }}\n{% endfor %}";
+    let tools = [json!({"name": "f", "parameters": {"b": {"type": "<é & 'x'>"}, "a": ["b"]}})];
+    let documents = [json!({"title": "T1", "text": "one"}), json!({"title": "T2", "text": "two"})];
+    let conversation =
+        Conversation { tools: Some(&tools), documents: Some(&documents), ..Conversation::new(&[]) };
+    let rendered = ChatTemplate::parse(template, SpecialTokens::default()).unwrap().render(&conversation);
+    let expected = r#"{"name": "f", "parameters": {"b": {"type": "<é & 'x'>"}, "a": ["b"]}}
+{
+  "b": {
+    "type": "<é & 'x'>"
+  },
+  "a": [
+    "b"
+  ]
+}
+[1] T1: one
+[2] T2: two
+"#;
+    assert_eq!(rendered.unwrap(), expected);
+}
+
 #[test]
 fn values_print_as_python_prints_them() {
     let value = json!({"v": [true, null, 1.0, 1e-7, "it's", {"a": []}]});
