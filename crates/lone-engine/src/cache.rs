@@ -4,6 +4,8 @@
 //! last K-1 inputs. Only accepted rows are ever written: a ring row holds the position W earlier until then, which
 //! the next pass still needs. Caches longer than an axis may be lie in segments, each a tensor of its own.
 
+mod used;
+
 use std::sync::Arc;
 
 use half::f16;

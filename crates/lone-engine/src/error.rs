@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use lone_bundle::{BundleError, Role};
+use lone_lfm::{ChatError, TokenizerError};
 use lone_mil::BackendError;
 
 /// Why a bundle could not be loaded.
@@ -73,4 +74,14 @@ pub enum EngineError {
     Request(#[from] RequestError),
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+/// Why a conversation could not become a prompt.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the variants are what they hold")]
+pub enum DialogueError {
+    #[error(transparent)]
+    Chat(#[from] ChatError),
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
 }

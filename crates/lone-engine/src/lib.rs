@@ -12,6 +12,7 @@ mod buffer;
 mod cache;
 mod contract;
 mod cover;
+mod dialogue;
 mod embeddings;
 mod error;
 #[cfg(test)]
@@ -33,7 +34,8 @@ mod speculation;
 mod stats;
 mod stops;
 
-pub use error::{EngineError, LoadError, RequestError, RunError};
+pub use dialogue::{Asked, Dialogue};
+pub use error::{DialogueError, EngineError, LoadError, RequestError, RunError};
 pub use generation::{Event, FinishReason, Generation, Request, raw_prompt};
 pub use load::LoadOptions;
 pub use logprobs::Logprobs;
@@ -41,6 +43,6 @@ pub use observe::Observed;
 pub use runtime::Runtime;
 pub use sampler::{Distribution, Sampler};
 pub use sampling::Sampling;
-pub use session::{Counters, Pass, Session, SessionOptions};
+pub use session::{Counters, Pass, SavedError, Session, SessionOptions};
 pub use speculation::{NgramSimple, Proposer, Speculated, SuffixProposer, Terms};
 pub use stats::{Phase, Stats};

@@ -7,6 +7,7 @@
 
 mod pass;
 mod rungs;
+mod saved;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,6 +15,7 @@ use std::time::Instant;
 use lone_bundle::Role;
 pub use pass::Pass;
 use rungs::Rungs;
+pub use saved::SavedError;
 
 use crate::cache::{CacheLayout, Caches};
 use crate::snapshot::Snapshots;

@@ -1,0 +1,312 @@
+//! A session in a file: its tokens, its caches and the dialogue they belong to.
+//!
+//! ```text
+//! "lone session"   12 bytes
+//! version          u32, little-endian, as all numbers
+//! header bytes     u64
+//! header           JSON: the bundle's identity, tokens, dialogue
+//! caches           fp16, the rows in use: cache by cache, head by head, row by row
+//! BLAKE3           32 bytes, of all before
+//! ```
+//! The file may come from anybody: it can make a session that holds nonsense, and nothing worse.
+
+use std::io::{self, Read, Write};
+
+use half::f16;
+use serde::{Deserialize, Serialize};
+
+use super::{Session, SessionOptions};
+use crate::{Dialogue, EngineError, Runtime};
+
+const MAGIC: [u8; 12] = *b"lone session";
+const VERSION: u32 = 1;
+const HASH_BYTES: usize = blake3::OUT_LEN;
+/// Far more than any conversation has.
+const MOST_HEADER_BYTES: u64 = 1 << 28;
+
+/// Why a saved session cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum SavedError {
+    #[error("it is not a saved session")]
+    NotASession,
+    #[error("it was saved in version {found} of the format, and this lone knows {VERSION}")]
+    Version { found: u32 },
+    #[error("it was saved with another bundle, of {model}")]
+    OtherBundle { model: String },
+    #[error("it is damaged: {reason}")]
+    Damaged { reason: String },
+    #[error(transparent)]
+    Io(io::Error),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    /// For people; what counts is the identity.
+    model: String,
+    bundle: String,
+    tokens: Vec<u32>,
+    dialogue: Dialogue,
+}
+
+impl Session {
+    /// Writes the session, but not the places it could go back to, and `dialogue` with it.
+    ///
+    /// # Errors
+    /// As `out` has it.
+    pub fn save(&self, runtime: &Runtime, dialogue: &Dialogue, out: impl Write) -> io::Result<()> {
+        let bundle = runtime.bundle();
+        let header = Header {
+            model: bundle.model.name.clone(),
+            bundle: bundle.identity(),
+            tokens: self.tokens.clone(),
+            dialogue: dialogue.clone(),
+        };
+        let header = serde_json::to_vec(&header).expect("plain data serializes");
+        let mut out = Hashed::new(out);
+        out.write_all(&MAGIC)?;
+        out.write_all(&VERSION.to_le_bytes())?;
+        out.write_all(&(header.len() as u64).to_le_bytes())?;
+        out.write_all(&header)?;
+        for rows in self.caches.used(self.position()) {
+            out.write_all(&little_endian(rows))?;
+        }
+        let Hashed { mut inner, hasher } = out;
+        inner.write_all(hasher.finalize().as_bytes())?;
+        inner.flush()
+    }
+}
+
+impl Runtime {
+    /// Reads what [`Session::save`] wrote with this very bundle, whatever backend ran it.
+    ///
+    /// # Errors
+    /// [`SavedError`]; nothing of a damaged file is taken up.
+    pub fn load_session(
+        &self,
+        options: &SessionOptions,
+        input: impl Read,
+    ) -> Result<(Session, Dialogue), SavedError> {
+        let mut input = Hashed::new(input);
+        if input.array().map_err(|_| SavedError::NotASession)? != MAGIC {
+            return Err(SavedError::NotASession);
+        }
+        let version = u32::from_le_bytes(input.array()?);
+        if version != VERSION {
+            return Err(SavedError::Version { found: version });
+        }
+        let header = read_header(&mut input)?;
+        if header.bundle != self.bundle().identity() {
+            return Err(SavedError::OtherBundle { model: header.model });
+        }
+        self.check_tokens(&header.tokens).map_err(EngineError::from)?;
+        let session = self.refilled(options, header.tokens, &mut input)?;
+        let Hashed { mut inner, hasher } = input;
+        let mut rest = Vec::new();
+        inner.by_ref().take(HASH_BYTES as u64 + 1).read_to_end(&mut rest).map_err(SavedError::Io)?;
+        if rest != hasher.finalize().as_bytes() {
+            return Err(damaged("its content does not match its hash"));
+        }
+        Ok((session, header.dialogue))
+    }
+
+    /// A session of `tokens`, its caches read from `input`.
+    fn refilled(
+        &self,
+        options: &SessionOptions,
+        tokens: Vec<u32>,
+        input: &mut Hashed<impl Read>,
+    ) -> Result<Session, SavedError> {
+        let mut session = self.session(options)?;
+        session.make_room(tokens.len())?;
+        session.caches.refill(tokens.len(), |rows| input.rows(rows))?;
+        session.tokens = tokens;
+        session.end_turn();
+        Ok(session)
+    }
+}
+
+fn read_header(input: &mut Hashed<impl Read>) -> Result<Header, SavedError> {
+    let bytes = u64::from_le_bytes(input.array()?);
+    if bytes > MOST_HEADER_BYTES {
+        return Err(damaged(format_args!("it claims a header of {bytes} bytes")));
+    }
+    let mut header = Vec::new();
+    input.take(bytes).read_to_end(&mut header).map_err(SavedError::Io)?;
+    serde_json::from_slice(&header).map_err(damaged)
+}
+
+fn damaged(reason: impl ToString) -> SavedError {
+    SavedError::Damaged { reason: reason.to_string() }
+}
+
+/// A file that ends early is damaged; anything else is the system's word.
+fn read_failed(error: io::Error) -> SavedError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => damaged("it ends early"),
+        _ => SavedError::Io(error),
+    }
+}
+
+fn little_endian(rows: &[f16]) -> Vec<u8> {
+    rows.iter().flat_map(|row| row.to_le_bytes()).collect()
+}
+
+/// Hashes what passes through.
+struct Hashed<T> {
+    inner: T,
+    hasher: blake3::Hasher,
+}
+
+impl<T> Hashed<T> {
+    fn new(inner: T) -> Self {
+        Hashed { inner, hasher: blake3::Hasher::new() }
+    }
+}
+
+impl<R: Read> Hashed<R> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], SavedError> {
+        let mut bytes = [0; N];
+        self.read_exact(&mut bytes).map_err(read_failed)?;
+        Ok(bytes)
+    }
+
+    fn rows(&mut self, rows: &mut [f16]) -> Result<(), SavedError> {
+        let mut bytes = vec![0; 2 * rows.len()];
+        self.read_exact(&mut bytes).map_err(read_failed)?;
+        for (row, bytes) in rows.iter_mut().zip(bytes.as_chunks().0) {
+            *row = f16::from_le_bytes(*bytes);
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fake::{Spec, VOCAB, reference};
+
+    fn tokens(count: usize) -> Vec<u32> {
+        (0..count as u32).map(|i| (5 * i * i + i + 2) % VOCAB as u32).collect()
+    }
+
+    fn saved(spec: &Spec, count: usize) -> (Runtime, Vec<u8>) {
+        let mut runtime = spec.load();
+        let mut session = runtime.session(&SessionOptions::default()).unwrap();
+        if count > 0 {
+            session.extend(&mut runtime, &tokens(count)).unwrap();
+        }
+        let mut file = Vec::new();
+        session.save(&runtime, &Dialogue::new(Some("S".into())), &mut file).unwrap();
+        (runtime, file)
+    }
+
+    fn refusal(runtime: &Runtime, file: &[u8]) -> String {
+        match runtime.load_session(&SessionOptions::default(), file) {
+            Ok(_) => panic!("it was taken"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_session_goes_on_as_if_it_had_never_been_away_and_can_come_back_to_where_it_was_saved() {
+        for (ring, segment_rows) in [(true, 7), (true, 1000), (false, 7), (false, 1000)] {
+            let spec = Spec { ring, segment_rows, contexts: vec![16, 40], ..Spec::default() };
+            for count in [0, 1, 5, 6, 7, 30] {
+                let (mut runtime, file) = saved(&spec, count);
+                let (mut session, dialogue) =
+                    runtime.load_session(&SessionOptions::default(), &file[..]).unwrap();
+                assert_eq!((session.tokens(), dialogue.system()), (&tokens(count)[..], Some("S")));
+                for more in [[3, 1, 4], [2, 7, 1]] {
+                    session.extend(&mut runtime, &more).unwrap();
+                    let expected = reference(session.tokens(), spec.window);
+                    assert_eq!(session.logits(), expected.last().map(Vec::as_slice), "ring {ring}, {count}");
+                }
+                assert_eq!(session.rewind(count), count);
+            }
+        }
+    }
+
+    #[test]
+    fn only_rows_in_use_are_in_the_file() {
+        let spec = Spec::default();
+        let sizes = [10, 20].map(|count| saved(&spec, count).1.len());
+        assert!(sizes[1] - sizes[0] < 10 * 16 + 40, "{sizes:?}");
+    }
+
+    #[test]
+    fn a_file_of_something_else_or_of_another_version_is_refused() {
+        let (runtime, file) = saved(&Spec::default(), 3);
+        assert_eq!(refusal(&runtime, b""), "it is not a saved session");
+        assert_eq!(refusal(&runtime, b"some other text"), "it is not a saved session");
+        let mut newer = file;
+        newer[12] = 2;
+        assert_eq!(
+            refusal(&runtime, &newer),
+            "it was saved in version 2 of the format, and this lone knows 1"
+        );
+    }
+
+    #[test]
+    fn a_session_of_another_bundle_is_refused_by_name() {
+        let (_, file) = saved(&Spec::default(), 3);
+        let other = Spec { window: 5, ..Spec::default() }.load();
+        assert!(refusal(&other, &file).starts_with("it was saved with another bundle, of "));
+    }
+
+    #[test]
+    fn every_damaged_byte_and_every_early_end_is_noticed() {
+        let (runtime, file) = saved(&Spec::default(), 9);
+        for at in 0..file.len() {
+            refusal(&runtime, &file[..at]);
+            let mut damaged = file.clone();
+            damaged[at] ^= 1;
+            refusal(&runtime, &damaged);
+        }
+        assert_eq!(
+            refusal(&runtime, &[&file[..], &[0]].concat()),
+            "it is damaged: its content does not match its hash"
+        );
+    }
+
+    #[test]
+    fn a_header_without_end_is_refused_before_it_is_read() {
+        let (runtime, mut file) = saved(&Spec::default(), 9);
+        file[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(refusal(&runtime, &file).starts_with("it is damaged: it claims a header of "));
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_is_taken_or_refused(header in "\\PC{0,40}", rest in prop::collection::vec(any::<u8>(), 0..64)) {
+            let runtime = Spec::default().load();
+            let length = (header.len() as u64).to_le_bytes();
+            let file = [&MAGIC[..], &VERSION.to_le_bytes(), &length, header.as_bytes(), &rest].concat();
+            refusal(&runtime, &file);
+        }
+    }
+}
