@@ -1,6 +1,7 @@
 //! What was typed. What it resolves to is decided by each command, in one place, before any work starts.
 
 mod bench;
+mod chat;
 mod conversion;
 mod convert;
 mod engine;
@@ -23,6 +24,7 @@ use clap::{Parser, Subcommand};
 use crate::environment::VARIABLES;
 
 pub(crate) use bench::BenchArgs;
+pub(crate) use chat::{ChatArgs, SettingArgs, SettingLine};
 pub(crate) use conversion::{ConversionArgs, Precision};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use engine::{AnePreset, BackendChoice, EngineArgs};
@@ -52,6 +54,7 @@ const EXAMPLES: &str = "\
 Examples:
   lone run --model demo --chat --prompt \"What is the capital of France?\"
   lone run --model LiquidAI/LFM2-350M --chat --prompt \"Why is the sky blue?\"
+  lone chat --model demo
   lone convert --model ./LFM3-1.7B --out bundles/lfm3-1.7b
   lone inspect --bundle bundles/lfm3-1.7b
 
@@ -76,6 +79,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Convert(ConvertArgs),
     Run(Box<RunArgs>),
+    Chat(Box<ChatArgs>),
     Verify(Box<VerifyArgs>),
     Eval(Box<EvalArgs>),
     Inspect(InspectArgs),

@@ -1,8 +1,11 @@
 //! The subcommands, and what they all are given.
 
+mod answer;
 mod bench;
+mod chat;
 mod completions;
 mod convert;
+mod cost;
 mod eval;
 mod inspect;
 mod run;
@@ -51,6 +54,7 @@ pub(crate) fn dispatch(command: Command, context: &Context) -> Result<(), Failur
     match command {
         Command::Convert(args) => convert::execute(&args, context),
         Command::Run(args) => run::execute(&args, context),
+        Command::Chat(args) => chat::execute(&args, context),
         Command::Verify(args) => verify::execute(&args, context),
         Command::Eval(args) => eval::execute(&args, context),
         Command::Inspect(args) => inspect::execute(&args, context),

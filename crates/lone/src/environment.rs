@@ -24,7 +24,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: "XDG_CACHE_HOME",
         purpose: "Where `lone/` is put when LONE_CACHE is not set (not on macOS)",
     },
-    Variable { name: "HOME", purpose: "Home directory, for the caches and the hub's token" },
+    Variable {
+        name: "XDG_STATE_HOME",
+        purpose: "Where `lone/chat_history` is put; default ~/.local/state (not on macOS)",
+    },
+    Variable { name: "HOME", purpose: "Home directory, for caches, history and the hub's token" },
     Variable { name: "HF_HOME", purpose: "Directory of Hugging Face files; default ~/.cache/huggingface" },
     Variable { name: "HF_HUB_CACHE", purpose: "Directory of downloaded models; default HF_HOME/hub" },
     Variable { name: "HF_ENDPOINT", purpose: "Address of the hub; default https://huggingface.co" },
@@ -84,6 +88,15 @@ impl Environment {
         Some(base.or_else(|| Some(self.path("HOME")?.join(".cache")))?.join("lone"))
     }
 
+    /// Where what was typed is remembered: the platform's directory for it. `None` if the system names no home directory.
+    pub(crate) fn state_dir(&self) -> Option<PathBuf> {
+        if cfg!(target_os = "macos") {
+            return Some(self.path("HOME")?.join("Library/Application Support/lone"));
+        }
+        let base = self.path("XDG_STATE_HOME").filter(|path| path.is_absolute());
+        Some(base.or_else(|| Some(self.path("HOME")?.join(".local/state")))?.join("lone"))
+    }
+
     /// An environment of exactly these variables.
     #[cfg(test)]
     pub(crate) fn with(values: &[(&'static str, &str)]) -> Self {
@@ -110,6 +123,15 @@ mod tests {
         let relative = Environment::with(&[("XDG_CACHE_HOME", "b"), ("HOME", "/c")]);
         assert_eq!(relative.cache_dir(), Some("/c/.cache/lone".into()));
         assert_eq!(Environment::default().cache_dir(), None);
+    }
+
+    #[test]
+    #[cfg(not(target_os = "macos"))]
+    fn state_is_under_xdg_state_home_or_else_under_home() {
+        let both = Environment::with(&[("XDG_STATE_HOME", "/b"), ("HOME", "/c")]);
+        assert_eq!(both.state_dir(), Some("/b/lone".into()));
+        let home = Environment::with(&[("HOME", "/c")]);
+        assert_eq!(home.state_dir(), Some("/c/.local/state/lone".into()));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(crate) const EXIT_CODE: u8 = 130;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interrupt {
     raised: Arc<AtomicBool>,
+    /// Whether it was not Ctrl-C: the program is to end, not only what it is doing.
+    ends: Arc<AtomicBool>,
 }
 
 impl Interrupt {
@@ -24,6 +26,7 @@ impl Interrupt {
     /// # Errors
     /// If the system does not allow it; the default, ending at once, then stays in place.
     pub(crate) fn watch(&self) -> io::Result<()> {
+        flag::register(SIGTERM, Arc::clone(&self.ends))?;
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal finds the flag down and raises it, the second finds it up.
             flag::register_conditional_shutdown(signal, EXIT_CODE.into(), Arc::clone(&self.raised))?;
@@ -32,6 +35,7 @@ impl Interrupt {
         // Once only: a shell and the system may both tell that the terminal is gone.
         #[cfg(unix)]
         if !hangup_is_ignored() {
+            flag::register(signal_hook::consts::SIGHUP, Arc::clone(&self.ends))?;
             flag::register(signal_hook::consts::SIGHUP, Arc::clone(&self.raised))?;
         }
         // A file that grows past a limit is then an error like a full disk, and not the end of the process.
@@ -43,6 +47,22 @@ impl Interrupt {
     /// Whether the work should stop.
     pub(crate) fn is_raised(&self) -> bool {
         self.raised.load(Ordering::SeqCst)
+    }
+
+    /// Forgets a Ctrl-C whose wish was granted, so that the next one is the first again. `false` if the program was
+    /// asked to end.
+    pub(crate) fn take_back(&self) -> bool {
+        let ends = self.ends.load(Ordering::SeqCst);
+        self.raised.store(ends, Ordering::SeqCst);
+        !ends
+    }
+
+    /// Waits for somebody in `wait`: with no work to tidy up, the first Ctrl-C ends the process.
+    pub(crate) fn while_idle<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.raised.store(true, Ordering::SeqCst);
+        let outcome = wait();
+        self.take_back();
+        outcome
     }
 
     /// Waits for `duration`, or until interrupted: then it returns `false`.
@@ -92,6 +112,18 @@ mod tests {
         assert!(interrupt.sleep(Duration::from_millis(1)));
         interrupt.clone().raise();
         assert!(!interrupt.sleep(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_ctrl_c_can_be_taken_back_and_a_request_to_end_cannot() {
+        let interrupt = Interrupt::default();
+        interrupt.raise();
+        assert!(interrupt.take_back() && !interrupt.is_raised());
+        interrupt.while_idle(|| assert!(interrupt.is_raised()));
+        assert!(!interrupt.is_raised());
+        interrupt.ends.store(true, Ordering::SeqCst);
+        interrupt.raise();
+        assert!(!interrupt.take_back() && interrupt.is_raised());
     }
 
     #[cfg(unix)]

@@ -14,6 +14,7 @@ mod failure;
 mod hub;
 mod interrupt;
 mod lock;
+mod memory;
 mod prompt;
 mod quantity;
 mod sampling;

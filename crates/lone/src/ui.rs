@@ -86,6 +86,29 @@ impl Ui {
         self.line(serde_json::to_string_pretty(value).map_err(|error| Failure::Internal(error.into()))?)
     }
 
+    /// Writes one of several results as a JSON object in a line.
+    ///
+    /// # Errors
+    /// As [`Ui::write`].
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+        self.line(serde_json::to_string(value).map_err(|error| Failure::Internal(error.into()))?)
+    }
+
+    /// Whether stdout takes colours.
+    pub(crate) fn has_color(&self) -> bool {
+        self.on_stdout.enabled
+    }
+
+    /// `text` for stdout, as it stands out.
+    pub(crate) fn emphasized(&self, text: &str) -> String {
+        self.on_stdout.paint(Style::Bold, text)
+    }
+
+    /// Says what matters less than what is around it, unless `--quiet`.
+    pub(crate) fn aside(&self, line: impl fmt::Display) {
+        self.note(self.on_stderr.paint(Style::Faint, line));
+    }
+
     /// Says what is going on, unless `--quiet`.
     pub(crate) fn note(&self, line: impl fmt::Display) {
         if !self.quiet {
@@ -128,6 +151,11 @@ impl Ui {
         ExitCode::from(failure.code())
     }
 
+    /// Says why something was not done, where work goes on.
+    pub(crate) fn refuse(&self, error: &UserError) {
+        self.complain(&error.message, error.hint.as_deref());
+    }
+
     fn complain(&self, message: &str, hint: Option<&str>) {
         self.say(format_args!("{} {message}", self.on_stderr.paint(Style::Red, "error:")));
         if let Some(hint) = hint {
@@ -135,7 +163,8 @@ impl Ui {
         }
     }
 
-    fn say(&self, line: impl fmt::Display) {
+    /// Says what was asked for in passing, `--quiet` or not.
+    pub(crate) fn say(&self, line: impl fmt::Display) {
         // Nobody is left to tell when stderr itself is closed.
         self.bars.suspend(|| writeln!(io::stderr().lock(), "{line}").ok());
     }

@@ -1,6 +1,5 @@
 //! `lone run`: one prompt, one answer.
 
-mod answer;
 mod report;
 
 use std::time::Instant;
@@ -9,13 +8,13 @@ use lone_bundle::Bundle;
 use lone_engine::{FinishReason, Generation, LoadOptions, Request, Runtime};
 
 use super::Context;
+use super::answer::Answer;
 use crate::args::RunArgs;
 use crate::bundle::BundleSource;
 use crate::failure::Failure;
 use crate::prompt::Prompt;
 use crate::speculation::{self, Speculation};
 use crate::{backend, bundle, sampling};
-use answer::Answer;
 use report::{Report, Setting};
 
 /// Answers the prompt in `args`.

@@ -5,7 +5,7 @@ use std::io;
 
 use lone_bundle::BundleError;
 use lone_convert::ConvertError;
-use lone_engine::{EngineError, LoadError, RequestError, RunError};
+use lone_engine::{DialogueError, EngineError, LoadError, RequestError, RunError};
 use lone_lfm::{ChatError, CheckpointError, TokenizerError};
 use lone_mil::package::PackageError;
 use lone_verify::{ExamError, RecordError, TransformersError, VerifyError};
@@ -156,6 +156,15 @@ impl From<EngineError> for Failure {
         match error {
             EngineError::Request(error) => error.into(),
             EngineError::Run(error) => error.into(),
+        }
+    }
+}
+
+impl From<DialogueError> for Failure {
+    fn from(error: DialogueError) -> Self {
+        match error {
+            DialogueError::Chat(error) => error.into(),
+            DialogueError::Tokenizer(error) => error.into(),
         }
     }
 }

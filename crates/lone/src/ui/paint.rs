@@ -12,6 +12,7 @@ pub(super) struct Paint {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Style {
     Bold,
+    Faint,
     Red,
     Yellow,
     Cyan,
@@ -25,6 +26,7 @@ impl Paint {
         }
         let code = match style {
             Style::Bold => "1",
+            Style::Faint => "2",
             Style::Red => "1;31",
             Style::Yellow => "1;33",
             Style::Cyan => "1;36",

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod bench;
+mod chat;
 mod checkpoint;
 mod convert;
 mod eval;
@@ -13,5 +14,7 @@ mod fetch;
 mod inspect;
 mod machine;
 mod run;
+#[cfg(unix)]
+mod terminal;
 mod usage;
 mod verify;

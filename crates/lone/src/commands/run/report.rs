@@ -1,9 +1,9 @@
 //! What an answer was and what it cost, for people and for programs.
 
-use lone_engine::{FinishReason, Generation, Phase, Speculated, Stats};
+use lone_engine::{FinishReason, Generation};
 use serde::Serialize;
 
-use crate::quantity::{Seconds, counted, rate};
+use crate::commands::cost::{PhaseReport, SpecReport};
 
 /// What made the answer.
 #[derive(Debug, Serialize)]
@@ -40,25 +40,6 @@ struct StatsReport {
     setting: Setting,
 }
 
-/// What guessing tokens came to, if it was asked for.
-#[derive(Debug, Serialize)]
-struct SpecReport {
-    drafted: usize,
-    accepted: usize,
-    /// Those of the decode passes that checked drafts.
-    passes: usize,
-    /// Of all decode passes.
-    tokens_per_pass: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct PhaseReport {
-    tokens: usize,
-    passes: usize,
-    seconds: f64,
-    tokens_per_second: f64,
-}
-
 impl Report {
     pub(super) fn new(
         setting: Setting,
@@ -90,38 +71,5 @@ impl Report {
         let StatsReport { prefill, decode, spec, .. } = &self.stats;
         let spec = spec.as_ref().map_or_else(String::new, |spec| format!(" · {}", spec.line()));
         format!("prefill {} · decode {}{spec}", prefill.line(), decode.line())
-    }
-}
-
-impl SpecReport {
-    fn of(stats: &Stats) -> Self {
-        let Speculated { drafted, accepted, passes } = stats.speculated;
-        SpecReport { drafted, accepted, passes, tokens_per_pass: stats.tokens_per_pass() }
-    }
-
-    fn line(&self) -> String {
-        format!(
-            "{} of {} accepted, {:.1} tokens a pass",
-            self.accepted,
-            counted(self.drafted, "draft"),
-            self.tokens_per_pass
-        )
-    }
-}
-
-impl PhaseReport {
-    fn of(phase: &Phase) -> Self {
-        let seconds = phase.time.as_secs_f64();
-        PhaseReport {
-            tokens: phase.tokens,
-            passes: phase.passes,
-            seconds,
-            tokens_per_second: rate(phase.tokens as f64, seconds),
-        }
-    }
-
-    fn line(&self) -> String {
-        let tokens = counted(self.tokens, "token");
-        format!("{tokens} in {}, {:.1} tok/s", Seconds(self.seconds), self.tokens_per_second)
     }
 }

@@ -1,0 +1,61 @@
+//! What an answer cost, phase by phase, for people and for programs.
+
+use lone_engine::{Phase, Speculated, Stats};
+use serde::Serialize;
+
+use crate::quantity::{Seconds, counted, rate};
+
+/// One phase.
+#[derive(Debug, Serialize)]
+pub(super) struct PhaseReport {
+    tokens: usize,
+    passes: usize,
+    seconds: f64,
+    tokens_per_second: f64,
+}
+
+/// What guessing tokens came to, if it was asked for.
+#[derive(Debug, Serialize)]
+pub(super) struct SpecReport {
+    drafted: usize,
+    accepted: usize,
+    /// Those of the decode passes that checked drafts.
+    passes: usize,
+    /// Of all decode passes.
+    tokens_per_pass: f64,
+}
+
+impl PhaseReport {
+    pub(super) fn of(phase: &Phase) -> Self {
+        let seconds = phase.time.as_secs_f64();
+        PhaseReport {
+            tokens: phase.tokens,
+            passes: phase.passes,
+            seconds,
+            tokens_per_second: rate(phase.tokens as f64, seconds),
+        }
+    }
+
+    /// As `7 tokens in 0.123 s, 56.9 tok/s`.
+    pub(super) fn line(&self) -> String {
+        let tokens = counted(self.tokens, "token");
+        format!("{tokens} in {}, {:.1} tok/s", Seconds(self.seconds), self.tokens_per_second)
+    }
+}
+
+impl SpecReport {
+    pub(super) fn of(stats: &Stats) -> Self {
+        let Speculated { drafted, accepted, passes } = stats.speculated;
+        SpecReport { drafted, accepted, passes, tokens_per_pass: stats.tokens_per_pass() }
+    }
+
+    /// As `7 of 9 drafts accepted, 2.3 tokens a pass`.
+    pub(super) fn line(&self) -> String {
+        format!(
+            "{} of {} accepted, {:.1} tokens a pass",
+            self.accepted,
+            counted(self.drafted, "draft"),
+            self.tokens_per_pass
+        )
+    }
+}
