@@ -9,10 +9,10 @@ use crate::bundle::BundleSource;
 use crate::failure::{Failure, UserError};
 
 /// What the flags ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Speculation {
     Ngram { n: usize, m: usize },
-    Suffix { most: usize },
+    Suffix { most: usize, cost: Option<f64> },
 }
 
 /// What `args` ask for, if they ask for speculation at all.
@@ -29,8 +29,13 @@ pub(crate) fn resolve(args: &SpeculationArgs) -> Result<Option<Speculation>, Fai
     match choice {
         None if args.spec_m.is_some() => meaningless("--spec-m", "--spec"),
         None | Some(SpecChoice::Suffix) if args.spec_n.is_some() => meaningless("--spec-n", "--spec ngram"),
+        None | Some(SpecChoice::Ngram) if args.spec_cost.is_some() => {
+            meaningless("--spec-cost", "--spec suffix")
+        }
         None => Ok(None),
-        Some(SpecChoice::Suffix) => Ok(Some(Speculation::Suffix { most: m })),
+        Some(SpecChoice::Suffix) => {
+            Ok(Some(Speculation::Suffix { most: m, cost: args.spec_cost.map(f64::from) }))
+        }
         Some(SpecChoice::Ngram) => {
             Ok(Some(Speculation::Ngram { n: args.spec_n.unwrap_or(NgramSimple::USUAL_N), m }))
         }
@@ -62,13 +67,19 @@ impl Speculation {
     pub(crate) fn proposer(self) -> Box<dyn Proposer> {
         match self {
             Speculation::Ngram { n, m } => Box::new(NgramSimple::new(n, m)),
-            Speculation::Suffix { most } => Box::new(SuffixProposer::new().with_most(most)),
+            Speculation::Suffix { most, cost } => {
+                let proposer = SuffixProposer::new().with_most(most);
+                Box::new(match cost {
+                    Some(cost) => proposer.with_cost(cost),
+                    None => proposer,
+                })
+            }
         }
     }
 
     /// Asks the converter for a function that checks all guesses, where nothing else was asked for.
     fn widen(self, options: &mut ConvertOptions) {
-        let (Speculation::Ngram { m, .. } | Speculation::Suffix { most: m }) = self;
+        let (Speculation::Ngram { m, .. } | Speculation::Suffix { most: m, .. }) = self;
         if !options.prefill_only {
             options.spec_drafts.get_or_insert(m.min(options.ctx[0] - 1).max(1));
         }
@@ -101,12 +112,14 @@ mod tests {
         let suffix =
             SpeculationArgs { spec: Some(SpecChoice::Suffix), spec_n: Some(4), ..Default::default() };
         assert_eq!(resolved(suffix).unwrap_err(), "--spec-n means nothing without --spec ngram");
+        let ngram = SpeculationArgs { spec_ngram: true, spec_cost: Some(2.0), ..Default::default() };
+        assert_eq!(resolved(ngram).unwrap_err(), "--spec-cost means nothing without --spec suffix");
     }
 
     #[test]
     fn a_conversion_on_first_use_gets_a_function_that_checks_all_guesses() {
         let mut options = ConvertOptions::default();
-        Speculation::Suffix { most: 9 }.widen(&mut options);
+        Speculation::Suffix { most: 9, cost: None }.widen(&mut options);
         assert_eq!(options.spec_drafts, Some(9));
         Speculation::Ngram { n: 12, m: 16 }.widen(&mut options);
         assert_eq!(options.spec_drafts, Some(9), "as was asked for");

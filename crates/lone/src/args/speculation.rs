@@ -24,6 +24,10 @@ pub(crate) struct SpeculationArgs {
     /// Most tokens guessed at once [default: 16]
     #[arg(long, value_name = "TOKENS", value_parser = number::pass_tokens, allow_negative_numbers = true, help_heading = SPECULATION)]
     pub(crate) spec_m: Option<usize>,
+
+    /// What a pass that checks guesses costs, in passes of one token, for `suffix` to go by; measured unless given
+    #[arg(long, value_name = "PASSES", value_parser = number::positive, allow_negative_numbers = true, help_heading = SPECULATION)]
+    pub(crate) spec_cost: Option<f32>,
 }
 
 /// The choices of `--spec`.

@@ -327,8 +327,12 @@ fn guessed_tokens_change_the_passes_and_not_the_answer() {
     let plain = asked(&[]);
     assert_eq!(plain["text"], "size = insert(x, 28)\nreturn load(count, x)");
     assert_eq!(plain["stats"].get("spec"), None);
-    let flags: [&[&str]; 3] =
-        [&["--spec-ngram"], &["--spec", "ngram", "--spec-n", "4"], &["--spec", "suffix"]];
+    let flags: [&[&str]; 4] = [
+        &["--spec", "suffix", "--spec-cost", "1.4"],
+        &["--spec-ngram"],
+        &["--spec", "ngram", "--spec-n", "4"],
+        &["--spec", "suffix"],
+    ];
     for flags in flags {
         let answer = asked(flags);
         assert_eq!(answer["token_ids"], plain["token_ids"], "{flags:?}");
