@@ -82,7 +82,7 @@ fn a_turn_prefills_only_the_tokens_it_adds() {
             assert_eq!(talk.session.position(), before + added + answer.len() - 1);
         }
         let whole = talk.session.position();
-        assert!(whole > 90, "{whole}");
+        assert!(whole > 64, "{whole}");
     }
 }
 

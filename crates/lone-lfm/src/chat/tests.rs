@@ -133,8 +133,7 @@ fn tools_keep_the_order_of_their_keys_and_documents_their_own() {
   "a": [
     "b"
   ]
-}
-[1] T1: one
+}[1] T1: one
 [2] T2: two
 "#;
     assert_eq!(rendered.unwrap(), expected);

@@ -85,6 +85,11 @@ pub(super) fn not_negative(text: &str) -> Result<f32, String> {
     within(text, "at least 0", |number| number >= 0.0)
 }
 
+/// A number above zero.
+pub(super) fn positive(text: &str) -> Result<f32, String> {
+    within(text, "above 0", |number| number > 0.0)
+}
+
 /// What the odds of a token are divided by.
 pub(super) fn penalty_factor(text: &str) -> Result<f32, String> {
     within(text, "between 0.01 and 100", |number| (0.01..=100.0).contains(&number))

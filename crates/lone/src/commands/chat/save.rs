@@ -1,6 +1,6 @@
 //! Conversations in files.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read};
 use std::path::Path;
 
@@ -25,7 +25,10 @@ pub(super) fn save(
     }
     let write = || -> io::Result<()> {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let file = tempfile::NamedTempFile::new_in(directory.unwrap_or(Path::new(".")))?;
+        let directory = directory.unwrap_or(Path::new("."));
+        // Where there is no directory, the reason should not name a temporary file.
+        fs::metadata(directory)?;
+        let file = tempfile::NamedTempFile::new_in(directory)?;
         session.save(runtime, dialogue, BufWriter::new(file.as_file()))?;
         file.persist(path)?;
         Ok(())
@@ -55,8 +58,5 @@ fn may_replace(path: &Path) -> io::Result<bool> {
 }
 
 fn cannot(act: &str, path: &Path, error: &io::Error) -> UserError {
-    // Of a temporary file, whose path means nothing to anybody, only the reason.
-    let reason =
-        error.get_ref().and_then(|inner| inner.source()).map_or(error.to_string(), ToString::to_string);
-    UserError::new(format_args!("cannot {act} {}: {reason}", path.display()))
+    UserError::new(format_args!("cannot {act} {}: {error}", path.display()))
 }
