@@ -248,7 +248,7 @@ fn long_run(machine: &Machine, flags: &[&str]) -> Child {
             "--prompt-ids",
             "1,5,7",
             "--ctx",
-            "4096",
+            "16384",
             "--quiet",
         ])
         .args(["--max-new-tokens", "1000000", "--backend", "reference"])
@@ -283,7 +283,7 @@ fn ctrl_c_ends_json_as_one_whole_object() {
     let machine = Machine::new();
     // With the conversion done, whatever Ctrl-C stops is the answer.
     let model = model("micro/lfm3-window8");
-    let short = ["run", "--model", model.to_str().unwrap(), "--prompt-ids", "1", "--ctx", "4096"];
+    let short = ["run", "--model", model.to_str().unwrap(), "--prompt-ids", "1", "--ctx", "16384"];
     assert_eq!(machine.run(&[&short[..], &["--max-new-tokens", "1"]].concat()).code, 0);
     let child = long_run(&machine, &["--json"]);
     wait_until(|| watches_for_ctrl_c(&child));
