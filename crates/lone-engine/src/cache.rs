@@ -60,6 +60,15 @@ impl Caches {
         Ok(Caches { layout, caches })
     }
 
+    /// A copy in memory of its own.
+    pub(crate) fn duplicate(&self) -> Result<Self, RunError> {
+        let mut copy = Caches::new(self.layout.clone())?;
+        for (to, from) in copy.caches.iter_mut().zip(&self.caches) {
+            to.overwrite(from);
+        }
+        Ok(copy)
+    }
+
     pub(crate) fn layout(&self) -> &Arc<CacheLayout> {
         &self.layout
     }

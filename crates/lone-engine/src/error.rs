@@ -64,6 +64,8 @@ pub enum RunError {
     Memory { bytes: u64 },
     #[error("the model returned {found} among its logits")]
     Logits { found: &'static str },
+    #[error("the answer cannot go on as it must: {0}")]
+    Grammar(#[from] crate::GrammarError),
 }
 
 /// Why an answer could not be had.

@@ -55,9 +55,9 @@ impl Generation {
         tokenizer: Option<Arc<Tokenizer>>,
         request: Request,
     ) -> Result<Self, RequestError> {
-        let Request { prompt, sampling, max_new_tokens, stop_tokens, stop, logprobs } = request;
+        let Request { prompt, sampling, max_new_tokens, stop_tokens, stop, logprobs, grammar } = request;
         session.check_prompt(runtime, &prompt)?;
-        let mut sampler = Sampler::new(sampling, runtime.facts().vocab_size)?;
+        let mut sampler = Sampler::new(sampling, runtime.facts().vocab_size)?.within(grammar);
         let stops = Stops::new(stop)?;
         if tokenizer.is_none() && !stops.is_empty() {
             return Err(RequestError::StopWithoutTokenizer);

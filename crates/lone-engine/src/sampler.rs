@@ -1,6 +1,6 @@
 //! Chooses tokens from logits.
 //!
-//! Order: bias, repetition penalty, presence and frequency penalties, temperature, top-k, top-p, min-p, draw; that is
+//! Order: grammar, bias, repetition penalty, presence and frequency penalties, temperature, top-k, top-p, min-p, draw; that is
 //! transformers' order. What is left after all filters is a [`Distribution`] anybody may look at, not only draw from.
 
 mod distribution;
@@ -16,7 +16,7 @@ pub use distribution::Distribution;
 pub(crate) use largest::{Ranked, largest};
 use penalty::Occurrences;
 
-use crate::{RequestError, RunError, Sampling};
+use crate::{Grammar, GrammarError, RequestError, RunError, Sampling};
 
 /// Chooses the tokens of one answer.
 #[derive(Debug)]
@@ -25,6 +25,9 @@ pub struct Sampler {
     seed: u64,
     random: ChaCha8Rng,
     occurrences: Occurrences,
+    grammar: Option<Grammar>,
+    /// What the grammar has against a token that was said.
+    objection: Option<GrammarError>,
     /// Logits after bias and penalties, `(V)`.
     adjusted: Vec<f32>,
     ranked: Vec<Ranked>,
@@ -45,11 +48,19 @@ impl Sampler {
             seed,
             random: ChaCha8Rng::seed_from_u64(seed),
             occurrences: Occurrences::default(),
+            grammar: None,
+            objection: None,
             adjusted: Vec::new(),
             ranked: Vec::new(),
             distribution: Distribution::default(),
             sampling,
         })
+    }
+
+    /// The same, choosing only what `grammar`, if there is one, allows.
+    #[must_use]
+    pub fn within(self, grammar: Option<Grammar>) -> Self {
+        Sampler { grammar, ..self }
     }
 
     /// The seed that makes it choose as it does, asked for or not.
@@ -69,18 +80,28 @@ impl Sampler {
         if self.sampling.has_penalties() {
             self.occurrences.say(token);
         }
+        if let Some(grammar) = &mut self.grammar {
+            self.objection = grammar.accept(token).err();
+        }
     }
 
     /// What the next token is drawn from, given its `logits (V)`. A token is ruled out by a logit of minus infinity.
     ///
     /// # Errors
-    /// [`RunError::Logits`] if one is NaN or infinite, or all are minus infinity.
+    /// [`RunError::Logits`] if one is NaN or infinite, or all are minus infinity; [`RunError::Grammar`] if a token was
+    /// said that the grammar does not allow, or is too much work to follow.
     pub fn distribution(&mut self, logits: &[f32]) -> Result<&Distribution, RunError> {
-        let Sampler { sampling, adjusted, .. } = self;
+        if let Some(objection) = &self.objection {
+            return Err(objection.clone().into());
+        }
+        let Sampler { sampling, adjusted, grammar, .. } = self;
         let mut seen = logits;
-        if sampling.has_penalties() || !sampling.logit_bias.is_empty() {
+        if grammar.is_some() || sampling.has_penalties() || !sampling.logit_bias.is_empty() {
             adjusted.clear();
             adjusted.extend_from_slice(logits);
+            if let Some(grammar) = grammar {
+                grammar.restrict(adjusted)?;
+            }
             for (&id, bias) in &sampling.logit_bias {
                 adjusted[id as usize] += bias;
             }

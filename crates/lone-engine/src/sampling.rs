@@ -9,6 +9,9 @@ use crate::RequestError;
 /// What may be added to a logit at a time: far more than models' logits differ by, and never enough to overflow.
 const MOST_LOGITS: f32 = 1000.0;
 
+/// What a bias may be: enough to forbid or to force a token, and never enough to overflow.
+const MOST_BIAS: f32 = 1e30;
+
 /// Settings of a [`Sampler`](crate::Sampler), which applies them in the order they stand in here, bias first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
@@ -84,7 +87,7 @@ impl Sampling {
         require("presence_penalty", self.presence_penalty, logits, "from -1000 to 1000")?;
         require("frequency_penalty", self.frequency_penalty, logits, "from -1000 to 1000")?;
         for (&id, &bias) in &self.logit_bias {
-            require("logit_bias", bias, logits, "from -1000 to 1000")?;
+            require("logit_bias", bias, |bias| bias.abs() <= MOST_BIAS, "from -1e30 to 1e30")?;
             if id as usize >= vocab_size {
                 let found = format!("for token {id}");
                 return Err(RequestError::Setting {

@@ -8,6 +8,7 @@
 mod pass;
 mod rungs;
 mod saved;
+mod way_back;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -269,51 +270,6 @@ impl Session {
         }
         self.rungs.holding(prompt.len())?;
         runtime.check_tokens(prompt)
-    }
-
-    /// Goes back to the longest common prefix of the session and `prompt` that can be had, and returns its length.
-    /// If that is all of `prompt`, the logits are there.
-    pub fn keep_prefix_of(&mut self, prompt: &[u32]) -> usize {
-        let common = self.tokens.iter().zip(prompt).take_while(|(a, b)| a == b).count();
-        if self.rewind(common) == prompt.len() && !self.has_logits {
-            self.rewind(prompt.len().saturating_sub(1));
-        }
-        self.position()
-    }
-
-    /// Goes back to `position`, or if that cannot be had to the last position before it that can, and returns where
-    /// the session stands now.
-    ///
-    /// Any position can be had whose rows and windows are still there, and any with a snapshot: one is kept every few
-    /// blocks and at every end of a turn, as many as [`SessionOptions::snapshots`] says.
-    pub fn rewind(&mut self, position: usize) -> usize {
-        if position >= self.position() {
-            return self.position();
-        }
-        let snapshot = self.snapshots.last_until(position);
-        let exact = snapshot.is_some_and(|snapshot| snapshot.position == position);
-        let in_place = !self.caches.have_windows() && self.caches.can_rewind_rows_to(position);
-        self.has_logits = false;
-        let reached = match snapshot {
-            Some(snapshot) if exact || !in_place => {
-                self.caches.restore(&snapshot.caches);
-                if let Some(logits) = &snapshot.logits {
-                    self.logits.copy_from_slice(logits);
-                    self.has_logits = true;
-                }
-                snapshot.position
-            }
-            _ if in_place && position > 0 => position,
-            _ => {
-                self.caches.reset();
-                // Without memory for small caches the large ones serve as well.
-                let _ = self.caches.relay(layout_of(&self.layouts, self.rungs.shortest()), 0);
-                0
-            }
-        };
-        self.tokens.truncate(reached);
-        self.snapshots.forget_after(reached);
-        reached
     }
 
     /// Marks a position worth coming back to: the end of a prompt, or of an answer.

@@ -16,7 +16,7 @@ pub(crate) struct Snapshots {
     spare: Vec<SavedCaches>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) position: usize,
     is_turn: bool,
@@ -53,6 +53,12 @@ impl Snapshots {
     /// The last one at `position` or before.
     pub(crate) fn last_until(&self, position: usize) -> Option<&Snapshot> {
         self.kept.iter().rev().find(|snapshot| snapshot.position <= position)
+    }
+
+    /// Copies of those at `position` or before.
+    pub(crate) fn until(&self, position: usize) -> Self {
+        let kept = self.kept.iter().take_while(|snapshot| snapshot.position <= position);
+        Snapshots { kept: kept.cloned().collect(), limit: self.limit, spare: Vec::new() }
     }
 
     /// Drops all after `position`: the history they belong to has changed.

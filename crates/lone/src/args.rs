@@ -11,6 +11,7 @@ mod number;
 mod prompt;
 mod run;
 mod sampling;
+mod serve;
 mod session;
 mod shells;
 mod source;
@@ -34,6 +35,7 @@ pub(crate) use number::MOST_CONTEXT;
 pub(crate) use prompt::PromptArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use sampling::SamplingArgs;
+pub(crate) use serve::{LogFormat, LogLevel, ServeArgs};
 pub(crate) use session::SessionArgs;
 pub(crate) use shells::CompletionsArgs;
 pub(crate) use source::SourceArgs;
@@ -55,6 +57,7 @@ Examples:
   lone run --model demo --chat --prompt \"What is the capital of France?\"
   lone run --model LiquidAI/LFM2-350M --chat --prompt \"Why is the sky blue?\"
   lone chat --model demo
+  lone serve --model demo
   lone convert --model ./LFM3-1.7B --out bundles/lfm3-1.7b
   lone inspect --bundle bundles/lfm3-1.7b
 
@@ -80,6 +83,7 @@ pub(crate) enum Command {
     Convert(ConvertArgs),
     Run(Box<RunArgs>),
     Chat(Box<ChatArgs>),
+    Serve(Box<ServeArgs>),
     Verify(Box<VerifyArgs>),
     Eval(Box<EvalArgs>),
     Inspect(InspectArgs),

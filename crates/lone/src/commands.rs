@@ -9,6 +9,7 @@ mod cost;
 mod eval;
 mod inspect;
 mod run;
+mod serve;
 mod verify;
 
 use std::path::PathBuf;
@@ -55,6 +56,7 @@ pub(crate) fn dispatch(command: Command, context: &Context) -> Result<(), Failur
         Command::Convert(args) => convert::execute(&args, context),
         Command::Run(args) => run::execute(&args, context),
         Command::Chat(args) => chat::execute(&args, context),
+        Command::Serve(args) => serve::execute(&args, context),
         Command::Verify(args) => verify::execute(&args, context),
         Command::Eval(args) => eval::execute(&args, context),
         Command::Inspect(args) => inspect::execute(&args, context),

@@ -2,7 +2,7 @@
 
 use lone_bundle::ModelFacts;
 
-use crate::{Logprobs, Sampling};
+use crate::{Grammar, Logprobs, Sampling};
 
 /// What is asked.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +19,8 @@ pub struct Request {
     pub stop: Vec<String>,
     /// With each token, log probabilities of it and of this many likeliest ones.
     pub logprobs: Option<usize>,
+    /// What the answer must be, its stop tokens being those of the grammar's compiler.
+    pub grammar: Option<Grammar>,
 }
 
 /// What happens while an answer is made, in order.

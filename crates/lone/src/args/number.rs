@@ -6,6 +6,9 @@ use std::str::FromStr;
 /// Longest context; positions are exact in f32 far beyond it.
 pub(crate) const MOST_CONTEXT: usize = 1 << 20;
 
+/// Longest wait: a year.
+const MOST_SECONDS: usize = 366 * 24 * 3600;
+
 /// Most threads: more than any machine has cores for, and few enough to start everywhere.
 const MOST_THREADS: usize = 256;
 
@@ -27,6 +30,11 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
 /// A count of at least one.
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     whole(text, 1..=usize::MAX)
+}
+
+/// Seconds to wait.
+pub(super) fn seconds(text: &str) -> Result<u64, String> {
+    whole(text, 1..=MOST_SECONDS).map(|seconds| seconds as u64)
 }
 
 /// A count, or none.

@@ -146,7 +146,7 @@ impl From<RunError> for Failure {
                     .with_hint("`lone inspect --bundle DIR --check` tells whether its files are as written")
                     .into()
             }
-            RunError::Backend { .. } => Failure::internal(chain(&error)),
+            RunError::Backend { .. } | RunError::Grammar(_) => Failure::internal(chain(&error)),
         }
     }
 }

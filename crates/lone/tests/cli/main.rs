@@ -14,6 +14,7 @@ mod fetch;
 mod inspect;
 mod machine;
 mod run;
+mod serve;
 #[cfg(unix)]
 mod terminal;
 mod usage;

@@ -5,7 +5,9 @@ use crate::machine::Machine;
 #[test]
 fn help_of_the_program_and_of_each_command() {
     let machine = Machine::new();
-    for command in ["", "convert", "run", "chat", "verify", "eval", "inspect", "bench", "completions"] {
+    for command in
+        ["", "convert", "run", "chat", "serve", "verify", "eval", "inspect", "bench", "completions"]
+    {
         let outcome = machine.run(&["help", command][..1 + usize::from(!command.is_empty())]);
         assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{command}");
         insta::assert_snapshot!(format!("help {command}").trim().replace(' ', "_"), outcome.stdout);

@@ -1,0 +1,141 @@
+//! Answers that cannot be anything else: JSON of a schema, or calls of tools.
+//!
+//! A [`GrammarCompiler`] knows the vocabulary; a [`Grammar`] knows which tokens may come next in one answer, and rules
+//! the others out before a token is chosen. What ends complete is valid; what the context or a limit cuts off is not.
+
+mod calls;
+mod vocabulary;
+
+use std::fmt;
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::{Matcher, ParserFactory};
+use lone_lfm::Tokenizer;
+use serde_json::{Map, Value, json};
+
+use crate::ToolMarks;
+
+/// A schema no grammar can be made of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the schema cannot be followed: {reason}")]
+pub struct GrammarError {
+    /// What is not supported, or wrong with it.
+    pub reason: String,
+}
+
+/// A tool that is to be called.
+#[derive(Debug, Clone)]
+pub struct CallSchema<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// A JSON schema of its arguments; it takes none if that is absent.
+    pub parameters: Option<&'a Map<String, Value>>,
+}
+
+/// Makes grammars over one vocabulary.
+pub struct GrammarCompiler {
+    factory: ParserFactory,
+}
+
+impl GrammarCompiler {
+    /// A compiler for a model of `vocab_size` tokens, whose answers end with any of `stop_tokens`.
+    ///
+    /// # Errors
+    /// [`GrammarError`] if there are no stop tokens, or the vocabulary cannot be used.
+    pub fn new(tokenizer: &Tokenizer, vocab_size: usize, stop_tokens: &[u32]) -> Result<Self, GrammarError> {
+        let vocabulary = vocabulary::environment(tokenizer, vocab_size, stop_tokens)?;
+        let mut factory = ParserFactory::new_simple(&vocabulary).map_err(refuse)?;
+        factory.quiet();
+        factory.limits_mut().verbose_errors = false;
+        Ok(GrammarCompiler { factory })
+    }
+
+    /// JSON that `schema` allows.
+    ///
+    /// # Errors
+    /// [`GrammarError`] for a schema that is wrong, or has keywords that cannot be followed.
+    pub fn json(&self, schema: &Value) -> Result<Grammar, GrammarError> {
+        self.compile(TopLevelGrammar::from_json_schema(schema.clone()))
+    }
+
+    /// A JSON object.
+    ///
+    /// # Errors
+    /// As [`GrammarCompiler::json`], which no vocabulary that can write JSON gives rise to.
+    pub fn json_object(&self) -> Result<Grammar, GrammarError> {
+        self.json(&json!({"type": "object"}))
+    }
+
+    /// Calls of `tools` between `marks`: one, or several if `many`; or instead, if there is a schema, JSON of it.
+    ///
+    /// # Errors
+    /// As [`GrammarCompiler::json`].
+    pub fn calls(
+        &self,
+        marks: &ToolMarks,
+        tools: &[CallSchema<'_>],
+        many: bool,
+        or_json: Option<&Value>,
+    ) -> Result<Grammar, GrammarError> {
+        self.compile(TopLevelGrammar::from_lark(calls::lark(marks, tools, many, or_json)))
+    }
+
+    fn compile(&self, grammar: TopLevelGrammar) -> Result<Grammar, GrammarError> {
+        let matcher = Matcher::new(self.factory.create_parser(grammar));
+        match matcher.get_error() {
+            Some(reason) => Err(refuse(reason)),
+            None => Ok(Grammar { matcher }),
+        }
+    }
+}
+
+impl fmt::Debug for GrammarCompiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrammarCompiler").finish_non_exhaustive()
+    }
+}
+
+fn refuse(reason: impl fmt::Display) -> GrammarError {
+    // The first line says it; what follows is for whoever debugs grammars.
+    let reason = reason.to_string();
+    GrammarError { reason: reason.lines().next().unwrap_or_default().to_owned() }
+}
+
+/// What may come next in one answer. A clone goes on from where this one stands.
+#[derive(Clone)]
+pub struct Grammar {
+    matcher: Matcher,
+}
+
+impl Grammar {
+    /// Rules out of `logits (V)`, by minus infinity, every token that may not come next. After the end only a token that
+    /// ends the answer may.
+    pub(crate) fn restrict(&mut self, logits: &mut [f32]) -> Result<(), GrammarError> {
+        let allowed = self.matcher.compute_mask_or_eos().map_err(refuse)?;
+        for (words, logits) in allowed.as_slice().iter().zip(logits.chunks_mut(32)) {
+            for (bit, logit) in logits.iter_mut().enumerate() {
+                if words >> bit & 1 == 0 {
+                    *logit = f32::NEG_INFINITY;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note that `token` was chosen, which must have been allowed.
+    pub(crate) fn accept(&mut self, token: u32) -> Result<(), GrammarError> {
+        if self.matcher.is_stopped() {
+            return Ok(());
+        }
+        self.matcher.consume_token(token).map_err(refuse)
+    }
+}
+
+impl fmt::Debug for Grammar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grammar").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

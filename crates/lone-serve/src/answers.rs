@@ -1,0 +1,91 @@
+//! News of a job on its way from the engine's thread to whoever asked over HTTP.
+//!
+//! The channel has no bound of its own, so that a slow reader holds nobody up; answers do, by the context. Dropping
+//! the receiving end, which is what becomes of it when a client goes away, ends the job before its next pass.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lone_engine::{Job, Listener, News, Request};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::error::ApiError;
+use crate::state::Shared;
+use crate::tally::Tally;
+
+/// The receiving end of a job's news.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    server: Shared,
+    news: UnboundedReceiver<(usize, News)>,
+    deadline: Instant,
+    tally: Tally,
+    /// Answers that are still to end.
+    missing: usize,
+    /// The request, for the log.
+    span: tracing::Span,
+}
+
+/// The sending end, in the engine's hands.
+struct Ear(UnboundedSender<(usize, News)>);
+
+impl Listener for Ear {
+    fn hear(&mut self, index: usize, news: News) {
+        // Whoever has gone does not mind.
+        self.0.send((index, news)).ok();
+    }
+
+    fn is_gone(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+impl Answers {
+    /// Puts `requests` in the queue as one job.
+    pub(crate) fn to(server: &Shared, requests: Vec<Request>) -> Result<Self, ApiError> {
+        let (to, news) = unbounded_channel();
+        let (tally, missing) = (Tally::of(&requests), requests.len());
+        server.scheduler.submit(Job { requests, listener: Box::new(Ear(to)) })?;
+        let (server, span) = (Arc::clone(server), tracing::Span::current());
+        let deadline = Instant::now() + server.options.request_timeout;
+        Ok(Answers { server, news, deadline, tally, missing, span })
+    }
+
+    /// The next of the job's news, or `None` after the end of its last answer.
+    pub(crate) async fn next(&mut self) -> Result<Option<(usize, News)>, ApiError> {
+        if self.missing == 0 {
+            return Ok(None);
+        }
+        let news = tokio::time::timeout_at(self.deadline.into(), self.news.recv()).await;
+        match news {
+            Err(_) => Err(ApiError::timed_out(self.server.options.request_timeout)),
+            Ok(None) => Err(ApiError::internal("the engine gave the request up")),
+            Ok(Some((_, News::Failed(reason)))) => {
+                self.span.in_scope(|| tracing::error!(reason, "an answer failed"));
+                Err(ApiError::internal(format!("the answer failed: {reason}")))
+            }
+            Ok(Some((index, news))) => {
+                if let News::Ended(ended) = &news {
+                    self.missing -= 1;
+                    self.tally.add(index, ended);
+                    self.server.metrics.answered(ended);
+                }
+                Ok(Some((index, news)))
+            }
+        }
+    }
+
+    /// What the answers have cost so far.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.span.in_scope(|| self.tally.log(self.missing));
+        if self.missing > 0 {
+            self.server.metrics.abandoned.inc();
+        }
+    }
+}

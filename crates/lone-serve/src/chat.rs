@@ -1,0 +1,64 @@
+//! `POST /v1/chat/completions`: from a conversation to its continuation.
+
+mod choice;
+mod prepare;
+mod teller;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+
+use crate::answers::Answers;
+use crate::error::{ApiError, ErrorBody};
+use crate::identity::{Identity, fresh, now};
+use crate::reply::{ChatChoice, ChatCompletion};
+use crate::request::{ChatRequest, Fields};
+use crate::sse;
+use crate::state::Shared;
+pub(crate) use choice::{Choice, Piece};
+pub(crate) use prepare::{Prepared, answers, prepare};
+use teller::ChatTeller;
+
+/// Continues a conversation.
+#[utoipa::path(
+    post, path = "/v1/chat/completions", request_body = ChatRequest,
+    responses(
+        (status = 200, description = "The answers; with `stream`, chunks of them as server-sent events", body = ChatCompletion),
+        (status = 400, description = "A field is wrong or not supported", body = ErrorBody),
+        (status = 429, description = "The queue is full", body = ErrorBody),
+    )
+)]
+pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Result<Response, ApiError> {
+    let request = ChatRequest::parse(fields)?;
+    let streams = request.choosing.streams();
+    let includes_usage = request.choosing.includes_usage();
+    let Prepared { requests, parts, parallel_calls } =
+        server.work(move |server| prepare(server, &request)).await?;
+    let stop_tokens = server.model.facts.eos_token_ids.clone();
+    let identity = Identity {
+        id: fresh("chatcmpl-"),
+        created: now(),
+        model: server.model.name().to_owned(),
+        fingerprint: server.model.fingerprint.clone(),
+    };
+    let choice = || Choice::new(parts.clone(), stop_tokens.clone(), parallel_calls);
+    let choices: Vec<Choice> = requests.iter().map(|_| choice()).collect();
+    let mut answers = Answers::to(&server, requests)?;
+    if streams {
+        return Ok(sse::respond(answers, ChatTeller::new(server, identity, choices, includes_usage)));
+    }
+    let mut choices: Vec<_> = choices.into_iter().map(|choice| (choice, ChatChoice::empty())).collect();
+    while let Some((index, news)) = answers.next().await? {
+        let (choice, whole) = &mut choices[index];
+        for piece in choice.hear(&server.model.tokenizer, news) {
+            whole.add(piece);
+        }
+    }
+    let reasoning_tokens = choices.iter().map(|(choice, _)| choice.reasoning_tokens()).sum();
+    let whole =
+        choices.into_iter().enumerate().map(|(index, (_, choice))| ChatChoice { index, ..choice }.complete());
+    let tally = answers.tally();
+    let completion =
+        ChatCompletion::new(identity, whole.collect(), tally.usage(reasoning_tokens), tally.timings());
+    Ok(Json(completion).into_response())
+}

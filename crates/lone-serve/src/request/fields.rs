@@ -1,0 +1,160 @@
+//! The fields of a request's JSON object, taken one by one, so that whatever nobody took can be refused by name.
+
+use axum::extract::{FromRequest, Request};
+use axum::http::header;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::error::ApiError;
+use crate::state::Shared;
+
+/// Fields that nobody has taken yet.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Takes a field. One that is absent or `null` is `None`.
+    pub(crate) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
+        match self.0.shift_remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => typed(name, value).map(Some),
+        }
+    }
+
+    /// Takes a field that must be there.
+    pub(crate) fn require<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ApiError> {
+        self.take(name)?
+            .ok_or_else(|| ApiError::field(name, "is missing").coded("missing_required_parameter"))
+    }
+
+    /// Takes fields that make no difference here, whatever they hold.
+    pub(crate) fn ignore(&mut self, names: &[&str]) {
+        for name in names {
+            self.0.shift_remove(*name);
+        }
+    }
+
+    /// Takes a field of which only one value is supported.
+    pub(crate) fn only(&mut self, name: &str, supported: &Value) -> Result<(), ApiError> {
+        match self.take::<Value>(name)? {
+            Some(value) if value != *supported => {
+                Err(ApiError::field(name, format!("is supported only as {supported}"))
+                    .coded("unsupported_value"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses the fields that nobody took.
+    pub(crate) fn finish(self) -> Result<(), ApiError> {
+        match self.0.into_iter().find(|(_, value)| !value.is_null()) {
+            Some((name, _)) => Err(ApiError::unknown_field(name)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<Map<String, Value>> for Fields {
+    fn from(object: Map<String, Value>) -> Self {
+        Fields(object)
+    }
+}
+
+/// `value`, which stands at `path`, as a `T`.
+pub(crate) fn typed<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, ApiError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let inner = error.path().to_string();
+        let separator = if inner == "." || inner.starts_with('[') { "" } else { "." };
+        let inner = if inner == "." { "" } else { inner.as_str() };
+        ApiError::field(format!("{path}{separator}{inner}"), format!("is wrong: {}", error.inner()))
+            .coded("invalid_value")
+    })
+}
+
+impl FromRequest<Shared> for Fields {
+    type Rejection = ApiError;
+
+    /// Reads the body: JSON, not too large, not too slow.
+    async fn from_request(request: Request, server: &Shared) -> Result<Self, ApiError> {
+        // A page of another origin can send anything else without asking; JSON makes its browser ask first.
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if !kind.is_some_and(is_json) {
+            return Err(ApiError::not_json());
+        }
+        let most_bytes = server.options.most_body_bytes;
+        let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        if length.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > most_bytes as u64)
+        {
+            return Err(ApiError::body_too_large(most_bytes));
+        }
+        let limit = server.options.body_timeout;
+        let body = axum::body::to_bytes(request.into_body(), most_bytes);
+        let body = tokio::time::timeout(limit, body).await.map_err(|_| ApiError::slow_body(limit))?;
+        let body = body.map_err(|error| {
+            let source = std::error::Error::source(&error);
+            match source.is_some_and(|source| source.to_string().contains("length limit")) {
+                true => ApiError::body_too_large(most_bytes),
+                false => ApiError::request("the body did not arrive whole"),
+            }
+        })?;
+        let object: Value = serde_json::from_slice(&body)
+            .map_err(|error| ApiError::request(format!("the body is not valid JSON: {error}")))?;
+        match object {
+            Value::Object(object) => Ok(Fields(object)),
+            _ => Err(ApiError::request("the body must be a JSON object")),
+        }
+    }
+}
+
+fn is_json(kind: &str) -> bool {
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(value: Value) -> Fields {
+        Fields(value.as_object().unwrap().clone())
+    }
+
+    fn refusal<T: std::fmt::Debug>(outcome: Result<T, ApiError>) -> Value {
+        serde_json::to_value(outcome.unwrap_err().body()).unwrap()["error"].take()
+    }
+
+    #[test]
+    fn absent_and_null_are_the_same() {
+        let mut fields = fields(json!({"a": null, "c": 3}));
+        assert_eq!(fields.take::<u32>("a").unwrap(), None);
+        assert_eq!(fields.take::<u32>("b").unwrap(), None);
+        assert_eq!(fields.take::<u32>("c").unwrap(), Some(3));
+        fields.finish().unwrap();
+    }
+
+    #[test]
+    fn a_field_of_the_wrong_type_is_named_with_its_path() {
+        let mut fields = fields(json!({"n": "x", "list": [1, "x"]}));
+        assert_eq!(refusal(fields.take::<u32>("n"))["param"], "n");
+        let error = refusal(fields.take::<Vec<u32>>("list"));
+        assert_eq!(error["param"], "list[1]");
+        assert!(error["message"].as_str().unwrap().contains("expected u32"), "{error}");
+    }
+
+    #[test]
+    fn what_nobody_took_is_refused_by_name() {
+        let error = refusal(fields(json!({"a": null, "surprise": 1})).finish());
+        assert_eq!(
+            (error["param"].as_str(), error["code"].as_str()),
+            (Some("surprise"), Some("unsupported_parameter"))
+        );
+    }
+
+    #[test]
+    fn a_field_with_one_supported_value_takes_no_other() {
+        assert!(fields(json!({"echo": false})).only("echo", &json!(false)).is_ok());
+        assert_eq!(refusal(fields(json!({"echo": true})).only("echo", &json!(false)))["param"], "echo");
+    }
+}

@@ -1,0 +1,40 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use lone_engine::Scheduler;
+
+use crate::error::ApiError;
+use crate::metrics::Metrics;
+use crate::model::ServedModel;
+use crate::options::ServeOptions;
+
+/// The server, as handlers get it.
+pub(crate) type Shared = Arc<Server>;
+
+/// A model, the engine that runs it, and how it is offered.
+#[derive(Debug)]
+pub struct Server {
+    pub(crate) model: ServedModel,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) slots: usize,
+    pub(crate) options: ServeOptions,
+    pub(crate) metrics: Metrics,
+}
+
+impl Server {
+    /// Offers `model`, answered by `scheduler`, which takes `slots` jobs at a time.
+    pub fn new(model: ServedModel, scheduler: Scheduler, slots: usize, options: ServeOptions) -> Self {
+        Server { model, scheduler, slots, options, metrics: Metrics::default() }
+    }
+
+    /// Does what takes long enough to hold up other requests.
+    pub(crate) async fn work<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Server) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let server = Arc::clone(self);
+        let outcome = tokio::task::spawn_blocking(move || work(&server)).await;
+        outcome.unwrap_or_else(|_| Err(ApiError::internal("the request could not be prepared")))
+    }
+}

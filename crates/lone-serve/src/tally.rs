@@ -1,0 +1,106 @@
+//! What the answers to a request cost, for `usage`, `timings` and the log.
+
+use lone_engine::{Ended, Phase, Request, Speculated};
+
+use crate::reply::{CompletionTokensDetails, PromptTokensDetails, Timings, Usage};
+
+/// The cost of one request's answers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    /// Tokens of all different prompts.
+    prompt_tokens: usize,
+    /// Those of them that a session held already.
+    cached_tokens: usize,
+    answer_tokens: usize,
+    prefill: Phase,
+    decode: Phase,
+    speculated: Speculated,
+    /// For each answer, whether its prompt is that of the answer before.
+    repeats: Vec<bool>,
+}
+
+impl Tally {
+    pub(crate) fn of(requests: &[Request]) -> Self {
+        let repeats: Vec<bool> = (0..requests.len())
+            .map(|index| index > 0 && requests[index].prompt == requests[index - 1].prompt)
+            .collect();
+        let different = requests.iter().zip(&repeats).filter(|(_, repeats)| !**repeats);
+        Tally {
+            prompt_tokens: different.map(|(request, _)| request.prompt.len()).sum(),
+            repeats,
+            ..Tally::default()
+        }
+    }
+
+    /// Counts answer number `index`.
+    pub(crate) fn add(&mut self, index: usize, ended: &Ended) {
+        let stats = &ended.stats;
+        if !self.repeats[index] {
+            self.cached_tokens += stats.reused_tokens;
+        }
+        self.answer_tokens += ended.tokens;
+        add(&mut self.prefill, &stats.prefill);
+        add(&mut self.decode, &stats.decode);
+        self.speculated.drafted += stats.speculated.drafted;
+        self.speculated.accepted += stats.speculated.accepted;
+    }
+
+    /// The count of tokens, of which so many were reasoning.
+    pub(crate) fn usage(&self, reasoning_tokens: usize) -> Usage {
+        Usage {
+            prompt_tokens: self.prompt_tokens,
+            completion_tokens: self.answer_tokens,
+            total_tokens: self.prompt_tokens + self.answer_tokens,
+            prompt_tokens_details: PromptTokensDetails { cached_tokens: self.cached_tokens },
+            completion_tokens_details: CompletionTokensDetails { reasoning_tokens },
+        }
+    }
+
+    pub(crate) fn timings(&self) -> Timings {
+        let (prompt, predicted) = (Rate::of(&self.prefill), Rate::of(&self.decode));
+        Timings {
+            cache_n: self.cached_tokens,
+            prompt_n: self.prefill.tokens,
+            prompt_ms: prompt.milliseconds,
+            prompt_per_token_ms: prompt.milliseconds_per_token,
+            prompt_per_second: self.prefill.tokens_per_second(),
+            predicted_n: self.decode.tokens,
+            predicted_ms: predicted.milliseconds,
+            predicted_per_token_ms: predicted.milliseconds_per_token,
+            predicted_per_second: self.decode.tokens_per_second(),
+            draft_n: self.speculated.drafted,
+            draft_n_accepted: self.speculated.accepted,
+        }
+    }
+
+    /// One line in the log, without a word of what was said.
+    pub(crate) fn log(&self, missing: usize) {
+        tracing::info!(
+            prompt_tokens = self.prompt_tokens,
+            cached_tokens = self.cached_tokens,
+            answer_tokens = self.answer_tokens,
+            prefill_seconds = self.prefill.time.as_secs_f64(),
+            decode_seconds = self.decode.time.as_secs_f64(),
+            abandoned = missing,
+            "answered"
+        );
+    }
+}
+
+struct Rate {
+    milliseconds: f64,
+    milliseconds_per_token: f64,
+}
+
+impl Rate {
+    fn of(phase: &Phase) -> Self {
+        let milliseconds = phase.time.as_secs_f64() * 1000.0;
+        Rate { milliseconds, milliseconds_per_token: milliseconds / phase.tokens.max(1) as f64 }
+    }
+}
+
+fn add(sum: &mut Phase, phase: &Phase) {
+    sum.tokens += phase.tokens;
+    sum.passes += phase.passes;
+    sum.time += phase.time;
+}

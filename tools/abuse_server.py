@@ -1,0 +1,152 @@
+"""Mistreats a running `lone serve --model demo --cache-bytes 0`, and checks that it is none the worse for it.
+
+usage: abuse_server.py PORT PID [REQUESTS]      (REQUESTS: 10000 unless given)
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+
+PORT, PID = int(sys.argv[1]), int(sys.argv[2])
+REQUESTS = int(sys.argv[3]) if len(sys.argv) > 3 else 10_000
+QUESTION = {"messages": [{"role": "user", "content": "What is the capital of France?"}]}
+PARIS = "The capital of France is Paris."
+chance = random.Random(1)
+
+
+def resident_bytes():
+    for line in open(f"/proc/{PID}/status"):
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+
+
+def head(length, path="/v1/chat/completions", kind="application/json"):
+    return (f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n"
+            f"Content-Length: {length}\r\nConnection: close\r\n\r\n").encode()
+
+
+async def send(body, path="/v1/chat/completions"):
+    """The status and body of the answer to one request."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+    try:
+        writer.write(head(len(body), path) + body)
+        answer = await reader.read()
+    finally:
+        writer.close()
+    first, _, rest = answer.partition(b"\r\n\r\n")
+    return int(first.split(b" ", 2)[1]), rest
+
+
+async def right_answer():
+    while True:
+        status, body = await send(json.dumps(QUESTION).encode())
+        if status == 429:
+            await asyncio.sleep(0.1)
+            continue
+        assert status == 200, (status, body)
+        content = json.loads(body)["choices"][0]["message"]["content"]
+        assert content == PARIS, content
+        return
+
+
+async def many_connections():
+    opened = await asyncio.gather(*(asyncio.open_connection("127.0.0.1", PORT) for _ in range(1000)))
+    for _, writer in opened:
+        writer.close()
+    await right_answer()
+
+
+async def slow_readers():
+    body = json.dumps({**QUESTION, "stream": True, "logit_bias": {"7": -100, "2": -100}}).encode()
+    writers = []
+    for _ in range(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", PORT, limit=1)
+        writer.write(head(len(body)) + body)
+        writers.append(writer)
+    await right_answer()
+    for writer in writers:
+        writer.transport.abort()
+
+
+async def slow_writers():
+    writers = []
+    for _ in range(50):
+        _, writer = await asyncio.open_connection("127.0.0.1", PORT)
+        writer.write(head(500)[: chance.randrange(5, 120)])
+        writers.append(writer)
+    await right_answer()
+    for writer in writers:
+        writer.transport.abort()
+
+
+async def half_closed():
+    body = json.dumps(QUESTION).encode()
+    for _ in range(20):
+        reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+        writer.write(head(len(body)) + body)
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+    await right_answer()
+
+
+async def nonsense():
+    large = 100_000_000
+    reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+    writer.write(head(large))
+    assert b" 413 " in await reader.readline()
+    writer.close()
+    for body in (b"", b"{", b"\xff\xfe", b'{"messages": "\xc3\x28"}', b"[" * 100_000, b'{"messages": ' + b"[" * 1000):
+        status, _ = await send(body)
+        assert status == 400, (status, body[:20])
+    for line in (b"\x00\x01\x02\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET " + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+        writer.write(line)
+        await reader.read()
+        writer.close()
+    await right_answer()
+
+
+async def mixed(count):
+    """Requests, of which some are left at a random moment."""
+    limit = asyncio.Semaphore(30)
+
+    async def one():
+        async with limit:
+            if chance.random() < 0.5:
+                return await right_answer()
+            body = json.dumps({**QUESTION, "stream": chance.random() < 0.5, "max_tokens": 40,
+                               "temperature": 1.5, "n": chance.choice([1, 1, 3])}).encode()
+            reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+            writer.write(head(len(body)) + body)
+            await asyncio.sleep(chance.random() * 0.05)
+            writer.transport.abort()
+
+    await asyncio.gather(*(one() for _ in range(count)))
+
+
+async def main():
+    await right_answer()
+    await mixed(REQUESTS // 10)
+    before = resident_bytes()
+    for abuse in (many_connections, slow_readers, slow_writers, half_closed, nonsense):
+        start = time.time()
+        await abuse()
+        print(f"{abuse.__name__}: {time.time() - start:.1f} s")
+    start = time.time()
+    await mixed(REQUESTS)
+    print(f"{REQUESTS} requests, half of them left early: {time.time() - start:.1f} s")
+    await asyncio.sleep(2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    metrics = (await reader.read()).decode()
+    for line in ("lone_requests_active 0", "lone_queue_waiting 0"):
+        assert line in metrics, f"{line} is not in\n{metrics}"
+    after = resident_bytes()
+    print(f"anonymous memory: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after")
+    assert after <= 1.05 * before, "memory has grown by more than 5 %"
+
+
+asyncio.run(main())
