@@ -240,7 +240,7 @@ fn guesses_are_counted_and_change_no_answer() {
     let machine = Machine::new();
     let outcome = chat(
         &machine,
-        &["--json", "--spec", "suffix"],
+        &["--json", "--spec", "suffix", "--spec-cost", "1.4"],
         &[&question[..], &["/retry", "/save s", "/load s", "/retry"]].concat(),
     );
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);

@@ -327,11 +327,10 @@ fn guessed_tokens_change_the_passes_and_not_the_answer() {
     let plain = asked(&[]);
     assert_eq!(plain["text"], "size = insert(x, 28)\nreturn load(count, x)");
     assert_eq!(plain["stats"].get("spec"), None);
-    let flags: [&[&str]; 4] = [
+    let flags: [&[&str]; 3] = [
         &["--spec", "suffix", "--spec-cost", "1.4"],
         &["--spec-ngram"],
         &["--spec", "ngram", "--spec-n", "4"],
-        &["--spec", "suffix"],
     ];
     for flags in flags {
         let answer = asked(flags);
@@ -342,6 +341,8 @@ fn guessed_tokens_change_the_passes_and_not_the_answer() {
         assert!(decode["passes"].as_u64() < plain["stats"]["decode"]["passes"].as_u64());
         assert!(spec["passes"].as_u64() > Some(0) && spec["tokens_per_pass"].as_f64() > Some(1.0));
     }
+    // By measured cost a busy machine may find no guess worth its pass.
+    assert_eq!(asked(&["--spec", "suffix"])["token_ids"], plain["token_ids"]);
 }
 
 #[test]
