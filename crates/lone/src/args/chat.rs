@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser};
 
-use super::{ConversionArgs, EngineArgs, SamplingArgs, SessionArgs, SourceArgs, SpeculationArgs, number};
+use super::{SamplingArgs, SetupArgs, SourceArgs, number};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,16 +37,7 @@ pub(crate) struct ChatArgs {
     pub(crate) settings: SettingArgs,
 
     #[command(flatten)]
-    pub(crate) speculation: SpeculationArgs,
-
-    #[command(flatten)]
-    pub(crate) engine: EngineArgs,
-
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-
-    #[command(flatten)]
-    pub(crate) conversion: ConversionArgs,
+    pub(crate) setup: SetupArgs,
 }
 
 /// What can be changed during a conversation.

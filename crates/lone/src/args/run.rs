@@ -3,9 +3,7 @@
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::{
-    ConversionArgs, EngineArgs, PromptArgs, SamplingArgs, SessionArgs, SourceArgs, SpeculationArgs, number,
-};
+use super::{PromptArgs, SamplingArgs, SetupArgs, SourceArgs, number};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,14 +46,5 @@ pub(crate) struct RunArgs {
     pub(crate) sampling: SamplingArgs,
 
     #[command(flatten)]
-    pub(crate) speculation: SpeculationArgs,
-
-    #[command(flatten)]
-    pub(crate) engine: EngineArgs,
-
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-
-    #[command(flatten)]
-    pub(crate) conversion: ConversionArgs,
+    pub(crate) setup: SetupArgs,
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
-use super::{ConversionArgs, EngineArgs, SessionArgs, SourceArgs, SpeculationArgs, number};
+use super::{SetupArgs, SourceArgs, number};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,16 +105,7 @@ pub(crate) struct ServeArgs {
     pub(crate) log_format: LogFormat,
 
     #[command(flatten)]
-    pub(crate) speculation: SpeculationArgs,
-
-    #[command(flatten)]
-    pub(crate) engine: EngineArgs,
-
-    #[command(flatten)]
-    pub(crate) session: SessionArgs,
-
-    #[command(flatten)]
-    pub(crate) conversion: ConversionArgs,
+    pub(crate) setup: SetupArgs,
 }
 
 /// The choices of `--log-level`.

@@ -31,10 +31,10 @@ use talk::Talk;
 /// # Errors
 /// As the model and the backend have it; where nobody sits in front, also if a turn or a command was refused.
 pub(crate) fn execute(args: &ChatArgs, context: &Context) -> Result<(), Failure> {
-    let speculation = speculation::resolve(&args.speculation)?;
-    let mut source = BundleSource::resolve(&args.source, &args.conversion)?;
+    let speculation = speculation::resolve(&args.setup.speculation)?;
+    let mut source = BundleSource::resolve(&args.source, &args.setup.conversion)?;
     speculation::prepare(speculation, &mut source)?;
-    let backend = backend::choose(&args.engine)?;
+    let backend = backend::choose(&args.setup.engine)?;
     context.watch_for_interrupts();
     let dir = source.directory(context, |model| Ok(check_readable(&model.dir, &model.name)?))?;
     let bundle = Bundle::open(&dir)?;
@@ -43,7 +43,7 @@ pub(crate) fn execute(args: &ChatArgs, context: &Context) -> Result<(), Failure>
     let settings = Settings::new(&args.settings, bundle.model.sampling.clone());
     let mut input = Input::open(context);
     let runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
-    let options = args.session.options();
+    let options = args.setup.session.options();
     let mut talk = Talk {
         session: runtime.session(&options)?,
         options,

@@ -1,6 +1,6 @@
 //! What an answer cost, phase by phase, for people and for programs.
 
-use lone_engine::{Phase, Speculated, Stats};
+use lone_engine::{FinishReason, Generation, Phase, Speculated, Stats};
 use serde::Serialize;
 
 use crate::quantity::{Seconds, counted, rate};
@@ -23,6 +23,15 @@ pub(super) struct SpecReport {
     passes: usize,
     /// Of all decode passes.
     tokens_per_pass: f64,
+}
+
+/// Why an answer ended, as programs read it.
+pub(super) fn finish_reason(generation: &Generation) -> &'static str {
+    match generation.finish_reason() {
+        Some(FinishReason::Stop) => "stop",
+        Some(FinishReason::Length) => "length",
+        Some(FinishReason::Cancelled) | None => "interrupted",
+    }
 }
 
 impl PhaseReport {

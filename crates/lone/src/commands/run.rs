@@ -24,10 +24,10 @@ use report::{Report, Setting};
 /// the answer has been shown.
 pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> {
     // What can be refused at once comes first, then what the user has to type, then what takes long.
-    let speculation = speculation::resolve(&args.speculation)?;
-    let mut source = BundleSource::resolve(&args.source, &args.conversion)?;
+    let speculation = speculation::resolve(&args.setup.speculation)?;
+    let mut source = BundleSource::resolve(&args.source, &args.setup.conversion)?;
     speculation::prepare(speculation, &mut source)?;
-    let backend = backend::choose(&args.engine)?;
+    let backend = backend::choose(&args.setup.engine)?;
     let prompt = Prompt::read(&args.prompt, &context.ui)?;
     context.watch_for_interrupts();
     let dir = source
@@ -36,7 +36,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     let bundle = Bundle::open(&dir)?;
     let tokenizer = bundle::tokenizer(&dir)?;
     let tokens = prompt.tokens(tokenizer.as_deref(), &dir, &bundle.model)?;
-    let options = args.session.options();
+    let options = args.setup.session.options();
     // Refused before the weights are loaded.
     options.check_length(&bundle, tokens.len())?;
     let request = Request {

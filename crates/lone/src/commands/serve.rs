@@ -21,10 +21,10 @@ use crate::{backend, quantity, speculation};
 /// # Errors
 /// As the model, the backend and the address have it. Ctrl-C is no error: it is how serving ends.
 pub(crate) fn execute(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
-    let mut source = BundleSource::resolve(&args.source, &args.conversion)?;
-    let speculation = speculation::resolve(&args.speculation)?;
+    let mut source = BundleSource::resolve(&args.source, &args.setup.conversion)?;
+    let speculation = speculation::resolve(&args.setup.speculation)?;
     speculation::prepare(speculation, &mut source)?;
-    let backend = backend::choose(&args.engine)?;
+    let backend = backend::choose(&args.setup.engine)?;
     let options = options(args, context)?;
     // Taken first, so that an address in use is said before the weights are loaded.
     let listener = listen(SocketAddr::new(args.host, args.port))?;
@@ -37,7 +37,7 @@ pub(crate) fn execute(args: &ServeArgs, context: &Context) -> Result<(), Failure
     let scheduling = SchedulerOptions {
         parallel: args.parallel,
         queue: args.queue,
-        session: args.session.options(),
+        session: args.setup.session.options(),
         cache_bytes: args.cache_bytes,
         proposers: speculation.map(|speculation| Proposers::new(move || speculation.proposer())),
     };

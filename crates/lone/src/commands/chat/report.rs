@@ -1,9 +1,9 @@
 //! What a turn was and what it cost.
 
-use lone_engine::{FinishReason, Generation, Phase, Session, Stats};
+use lone_engine::{Generation, Phase, Session, Stats};
 use serde::Serialize;
 
-use crate::commands::cost::{PhaseReport, SpecReport};
+use crate::commands::cost::{PhaseReport, SpecReport, finish_reason};
 use crate::memory::Memory;
 use crate::quantity::{Bytes, counted};
 
@@ -54,11 +54,7 @@ impl TurnReport {
         TurnReport {
             text,
             token_ids: generation.token_ids().to_vec(),
-            finish_reason: match generation.finish_reason() {
-                Some(FinishReason::Stop) => "stop",
-                Some(FinishReason::Length) => "length",
-                Some(FinishReason::Cancelled) | None => "interrupted",
-            },
+            finish_reason: finish_reason(generation),
             stats: TurnStats {
                 reused_tokens: stats.reused_tokens,
                 prefill: PhaseReport::of(&stats.prefill),

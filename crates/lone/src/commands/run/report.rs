@@ -1,9 +1,9 @@
 //! What an answer was and what it cost, for people and for programs.
 
-use lone_engine::{FinishReason, Generation};
+use lone_engine::Generation;
 use serde::Serialize;
 
-use crate::commands::cost::{PhaseReport, SpecReport};
+use crate::commands::cost::{PhaseReport, SpecReport, finish_reason};
 
 /// What made the answer.
 #[derive(Debug, Serialize)]
@@ -51,11 +51,7 @@ impl Report {
         Report {
             text,
             token_ids: generation.token_ids().to_vec(),
-            finish_reason: match generation.finish_reason() {
-                Some(FinishReason::Stop) => "stop",
-                Some(FinishReason::Length) => "length",
-                Some(FinishReason::Cancelled) | None => "interrupted",
-            },
+            finish_reason: finish_reason(generation),
             stats: StatsReport {
                 prefill: PhaseReport::of(&stats.prefill),
                 decode: PhaseReport::of(&stats.decode),

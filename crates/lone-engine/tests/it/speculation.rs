@@ -1,21 +1,13 @@
 //! Guessed tokens on the two small trained models, run on the CPU: the same answers in fewer passes.
 
-#![cfg(test)]
-
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use lone_convert::{ConvertOptions, convert};
-use lone_cpu::{CpuBackend, CpuOptions};
+use lone_convert::ConvertOptions;
 use lone_engine::{
-    Event, Generation, LoadOptions, NgramSimple, Proposer, Request, Runtime, SessionOptions, Stats,
-    SuffixProposer,
+    Event, Generation, NgramSimple, Proposer, Request, Runtime, SessionOptions, Stats, SuffixProposer,
 };
-use lone_lfm::{ChatTemplate, Checkpoint, Conversation, Tokenizer};
-use serde::Deserialize;
 
-const MODELS: [&str; 2] = ["tiny-lfm2", "tiny-lfm3"];
+use crate::support::{Asked, MODELS, exam, load, model};
 
 /// Where the two likeliest tokens are this near, the shape of a pass decides between them.
 const NEAR_TIE: f32 = 1e-3;
@@ -24,23 +16,10 @@ const NEAR_TIE: f32 = 1e-3;
 /// costs on the Neural Engine.
 const PASS_COST: f64 = 1.4;
 
-#[derive(Deserialize)]
-struct Exam {
-    questions: Vec<Question>,
-}
-
-#[derive(Deserialize)]
-struct Question {
-    task: String,
-    messages: Vec<serde_json::Value>,
-}
-
 /// A model that answers, and prompts of its exam.
 struct Examined {
     runtime: Runtime,
-    exam: Exam,
-    template: ChatTemplate,
-    tokenizer: Tokenizer,
+    exam: Vec<Asked>,
 }
 
 struct Answer {
@@ -50,37 +29,19 @@ struct Answer {
     stats: Stats,
 }
 
-fn model(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
-}
-
 impl Examined {
     fn new(name: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let bundle = directory.path().join("bundle");
         let options = ConvertOptions {
             ctx: vec![256],
             prefill: vec![32],
             spec_drafts: Some(16),
             ..ConvertOptions::default()
         };
-        convert(&Checkpoint::open(&model(name)).unwrap(), &bundle, &options, &mut ()).unwrap();
-        let backend = CpuBackend::new(CpuOptions { threads: NonZeroUsize::new(2), ..CpuOptions::default() });
-        Examined {
-            runtime: Runtime::load(&bundle, &backend, &LoadOptions::default()).unwrap(),
-            exam: serde_json::from_slice(&std::fs::read(model(name).join("exam.json")).unwrap()).unwrap(),
-            template: ChatTemplate::open(&model(name)).unwrap(),
-            tokenizer: Tokenizer::open(&model(name)).unwrap(),
-        }
+        Examined { runtime: load(&model(name), &options), exam: exam(name) }
     }
 
     fn prompts(&self, task: &str) -> Vec<Vec<u32>> {
-        let questions = self.exam.questions.iter().filter(|question| question.task == task);
-        let prompt = |question: &Question| {
-            let text = self.template.render(&Conversation::new(&question.messages)).unwrap();
-            self.tokenizer.encode(&text).unwrap()
-        };
-        questions.map(prompt).collect()
+        self.exam.iter().filter(|asked| asked.task == task).map(|asked| asked.prompt.clone()).collect()
     }
 
     fn answer(&mut self, prompt: &[u32], proposer: Option<Box<dyn Proposer>>) -> Answer {

@@ -1,78 +1,38 @@
 //! Long prompts and many rungs: the small trained model against its f32 reference, and real shapes at 32k and 128k.
 
-#![cfg(test)]
-
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use lone_convert::{ConvertOptions, convert};
-use lone_cpu::{CpuBackend, CpuOptions};
-use lone_engine::{Generation, LoadOptions, Request, Runtime, Session, SessionOptions};
-use lone_lfm::{ChatTemplate, Checkpoint, Conversation, Reference, SpecialText, Tokenizer};
-use serde::Deserialize;
+use lone_convert::ConvertOptions;
+use lone_engine::{Generation, Request, SessionOptions};
+use lone_lfm::{Checkpoint, Reference, SpecialText, Tokenizer};
 use xtask::fake_checkpoint::{self, Model, Options, Preset};
+
+use crate::support::{cosine, exam, load, model, session};
+
+const MODEL: &str = "tiny-lfm3";
 
 /// How alike logits must be after up to 8000 tokens in fp16.
 const LEAST_COSINE: f64 = 0.9995;
 
-#[derive(Deserialize)]
-struct Exam {
-    questions: Vec<Question>,
-}
-
-#[derive(Deserialize)]
-struct Question {
-    task: String,
-    messages: Vec<serde_json::Value>,
-    answer: String,
-}
-
-fn tiny() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/tiny-lfm3")
-}
-
-fn load(checkpoint: &Path, options: &ConvertOptions) -> Runtime {
-    let directory = tempfile::tempdir().unwrap();
-    let bundle = directory.path().join("bundle");
-    convert(&Checkpoint::open(checkpoint).unwrap(), &bundle, options, &mut ()).unwrap();
-    let backend = CpuBackend::new(CpuOptions { threads: NonZeroUsize::new(2), ..CpuOptions::default() });
-    Runtime::load(&bundle, &backend, &LoadOptions::default()).unwrap()
-}
-
-fn session(runtime: &Runtime) -> Session {
-    runtime.session(&SessionOptions::default()).unwrap()
-}
-
-/// Every question of the exam with its answer, as a prompt would have them.
-fn exam() -> Vec<(String, Vec<u32>, String)> {
-    let (template, tokenizer) = (ChatTemplate::open(&tiny()).unwrap(), Tokenizer::open(&tiny()).unwrap());
-    let exam: Exam = serde_json::from_slice(&std::fs::read(tiny().join("exam.json")).unwrap()).unwrap();
-    let asked = exam.questions.into_iter().map(|Question { task, messages, answer }| {
-        let text = template.render(&Conversation::new(&messages)).unwrap();
-        (task, tokenizer.encode(&text).unwrap(), answer)
-    });
-    asked.collect()
-}
-
-fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
-    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+/// The prompts of the exam, one after the other, as far as `count` tokens.
+fn prompts(count: usize) -> Vec<u32> {
+    let tokens: Vec<u32> = exam(MODEL).into_iter().flat_map(|asked| asked.prompt).take(count).collect();
+    assert_eq!(tokens.len(), count);
+    tokens
 }
 
 #[test]
 fn a_prompt_of_8000_tokens_agrees_with_the_f32_reference_at_the_end_of_every_rung() {
-    let tokens: Vec<u32> = exam().into_iter().flat_map(|(_, prompt, _)| prompt).take(8000).collect();
-    assert_eq!(tokens.len(), 8000);
+    let tokens = prompts(8000);
     let rungs = vec![512, 2048, 4096, 8192];
     let options = ConvertOptions { ctx: rungs.clone(), prefill: vec![16, 256], ..ConvertOptions::default() };
-    let mut runtime = load(&tiny(), &options);
+    let mut runtime = load(&model(MODEL), &options);
     let mut session = session(&runtime);
     let ends = rungs.iter().filter(|rung| **rung < 8000);
     let positions: Vec<usize> =
         ends.flat_map(|rung| [rung - 1, *rung, rung + 1, rung + 20]).chain([8000]).collect();
 
-    let checkpoint = Checkpoint::open(&tiny()).unwrap();
+    let checkpoint = Checkpoint::open(&model(MODEL)).unwrap();
     let reference = Reference::new(&checkpoint);
     let hidden = reference.hidden(&tokens, |_, _| ()).unwrap();
     let width = checkpoint.config().hidden_size;
@@ -96,20 +56,19 @@ fn a_prompt_of_8000_tokens_agrees_with_the_f32_reference_at_the_end_of_every_run
 fn what_was_said_on_a_lower_rung_is_recalled_on_a_higher_one() {
     let rungs = vec![16, 24, 32, 48, 64, 256];
     let options = ConvertOptions { ctx: rungs, prefill: vec![8], ..ConvertOptions::default() };
-    let mut runtime = load(&tiny(), &options);
-    let tokenizer = Tokenizer::open(&tiny()).unwrap();
+    let mut runtime = load(&model(MODEL), &options);
+    let tokenizer = Tokenizer::open(&model(MODEL)).unwrap();
     let (mut right, mut climbed) = (0, 0);
-    let recall: Vec<_> = exam().into_iter().filter(|(task, ..)| task == "recall").collect();
+    let recall: Vec<_> = exam(MODEL).into_iter().filter(|asked| asked.task == "recall").collect();
     assert_eq!(recall.len(), 40);
-    for (_, prompt, answer) in &recall {
+    for asked in recall {
         let mut session = session(&runtime);
         let stop_tokens = runtime.facts().eos_token_ids.clone();
-        let request =
-            Request { prompt: prompt.clone(), stop_tokens, max_new_tokens: 40, ..Request::default() };
+        let request = Request { prompt: asked.prompt, stop_tokens, max_new_tokens: 40, ..Request::default() };
         let mut generation = Generation::begin(&runtime, &mut session, None, request).unwrap();
         generation.run(&mut runtime, &mut session, &AtomicBool::new(false), &mut |_| ()).unwrap();
         let (_, said) = generation.token_ids().split_last().unwrap();
-        right += usize::from(tokenizer.decode(said, SpecialText::Keep) == *answer);
+        right += usize::from(tokenizer.decode(said, SpecialText::Keep) == asked.answer);
         climbed += usize::from(session.rung() > 16);
     }
     assert_eq!((right, climbed), (40, 40));
@@ -117,8 +76,9 @@ fn what_was_said_on_a_lower_rung_is_recalled_on_a_higher_one() {
 
 #[test]
 fn a_prompt_of_255_tokens_is_four_passes_of_64() {
-    let prompt: Vec<u32> = exam().into_iter().flat_map(|(_, prompt, _)| prompt).take(255).collect();
-    let mut runtime = load(&tiny(), &ConvertOptions { ctx: vec![64, 512], ..ConvertOptions::default() });
+    let prompt = prompts(255);
+    let mut runtime =
+        load(&model(MODEL), &ConvertOptions { ctx: vec![64, 512], ..ConvertOptions::default() });
     let mut session = session(&runtime);
     session.set_prompt(&mut runtime, &prompt).unwrap();
     let counters = session.counters();

@@ -1,18 +1,13 @@
 //! Whole answers of the two small trained models, converted and run on the CPU, against transformers'.
 
-#![cfg(test)]
-
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use lone_convert::{ConvertOptions, convert};
-use lone_cpu::{CpuBackend, CpuOptions};
-use lone_engine::{Event, FinishReason, Generation, LoadOptions, Request, Runtime, Session, SessionOptions};
-use lone_lfm::{Checkpoint, SpecialText, Tokenizer};
+use lone_convert::ConvertOptions;
+use lone_engine::{Event, FinishReason, Generation, Request, Runtime, Session};
+use lone_lfm::{SpecialText, Tokenizer};
 use serde::Deserialize;
 
-const MODELS: [&str; 2] = ["tiny-lfm2", "tiny-lfm3"];
+use crate::support::{MODELS, cosine, load, model, session};
 
 /// Of 100 continuations, how many may differ: rounding decides between near ties.
 const MOST_THAT_DIFFER: usize = 2;
@@ -26,33 +21,12 @@ struct Case {
     continuation_ids: Vec<u32>,
 }
 
-fn model(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
-}
-
 fn cases(name: &str) -> Vec<Case> {
     serde_json::from_slice(&std::fs::read(model(name).join("greedy.json")).unwrap()).unwrap()
 }
 
-fn load(name: &str, options: &ConvertOptions) -> Runtime {
-    let directory = tempfile::tempdir().unwrap();
-    let bundle = directory.path().join("bundle");
-    convert(&Checkpoint::open(&model(name)).unwrap(), &bundle, options, &mut ()).unwrap();
-    let backend = CpuBackend::new(CpuOptions { threads: NonZeroUsize::new(2), ..CpuOptions::default() });
-    Runtime::load(&bundle, &backend, &LoadOptions::default()).unwrap()
-}
-
 fn options() -> ConvertOptions {
     ConvertOptions { ctx: vec![256], prefill: vec![16], ..ConvertOptions::default() }
-}
-
-fn session(runtime: &Runtime) -> Session {
-    runtime.session(&SessionOptions::default()).unwrap()
-}
-
-fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum::<f64>();
-    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
 fn greedy(runtime: &Runtime, prompt: &[u32], max_new_tokens: usize) -> Request {
@@ -68,7 +42,7 @@ fn answer(runtime: &mut Runtime, session: &mut Session, request: Request) -> Gen
 
 /// Answers the first `count` cases in one session and asserts that nearly all are transformers' answers.
 fn check_continuations(name: &str, options: &ConvertOptions, count: usize) {
-    let mut runtime = load(name, options);
+    let mut runtime = load(&model(name), options);
     let mut session = session(&runtime);
     let mut different = Vec::new();
     for (i, case) in cases(name).iter().take(count).enumerate() {
@@ -102,7 +76,7 @@ fn bundles_with_one_function_a_chunk_answer_the_same() {
 #[test]
 fn a_conversation_that_grows_reads_only_what_is_new_and_is_where_one_begun_anew_would_be() {
     for name in MODELS {
-        let mut runtime = load(name, &ConvertOptions { ctx: vec![512], ..options() });
+        let mut runtime = load(&model(name), &ConvertOptions { ctx: vec![512], ..options() });
         let mut growing = session(&runtime);
         let mut history = Vec::new();
         for case in cases(name).iter().step_by(9).take(8) {
@@ -127,7 +101,7 @@ fn a_conversation_that_grows_reads_only_what_is_new_and_is_where_one_begun_anew_
 #[test]
 fn rejected_tokens_change_not_one_bit_of_what_follows() {
     for name in MODELS {
-        let mut runtime = load(name, &ConvertOptions { spec_drafts: Some(4), ..options() });
+        let mut runtime = load(&model(name), &ConvertOptions { spec_drafts: Some(4), ..options() });
         let tokens: Vec<u32> =
             cases(name).iter().flat_map(|case| case.prompt_ids.clone()).take(120).collect();
         let (mut plain, mut tried) = (session(&runtime), session(&runtime));
@@ -149,7 +123,7 @@ fn rejected_tokens_change_not_one_bit_of_what_follows() {
 fn text_streams_out_as_the_answer_decodes() {
     let name = "tiny-lfm3";
     let tokenizer = std::sync::Arc::new(Tokenizer::open(&model(name)).unwrap());
-    let mut runtime = load(name, &options());
+    let mut runtime = load(&model(name), &options());
     let mut session = session(&runtime);
     for case in cases(name).iter().take(20) {
         let request = greedy(&runtime, &case.prompt_ids, 60);

@@ -1,22 +1,15 @@
 //! Conversations of the two small trained models: what a turn costs, and that saving one changes nothing.
 
-#![cfg(test)]
-
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use lone_convert::{ConvertOptions, convert};
-use lone_cpu::{CpuBackend, CpuOptions};
-use lone_engine::{Dialogue, Generation, LoadOptions, Request, Runtime, Session, SessionOptions};
-use lone_lfm::{ChatTemplate, Checkpoint, SpecialTokens, Tokenizer};
+use lone_convert::ConvertOptions;
+use lone_engine::{Dialogue, Generation, Request, Runtime, Session, SessionOptions};
+use lone_lfm::{ChatTemplate, SpecialTokens, Tokenizer};
+
+use crate::support::{MODELS, load, model, session};
 
 const QUESTIONS: [&str; 3] =
     ["What is the capital of France?", "Count from 3 to 5.", "What is the capital of Japan?"];
-
-fn model(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
-}
 
 /// A model, and one conversation with it.
 struct Talk {
@@ -29,16 +22,12 @@ struct Talk {
 
 impl Talk {
     fn new(name: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let bundle = directory.path().join("bundle");
         let options = ConvertOptions { ctx: vec![256], prefill: vec![16], ..ConvertOptions::default() };
-        convert(&Checkpoint::open(&model(name)).unwrap(), &bundle, &options, &mut ()).unwrap();
-        let backend = CpuBackend::new(CpuOptions { threads: NonZeroUsize::new(2), ..CpuOptions::default() });
-        let runtime = Runtime::load(&bundle, &backend, &LoadOptions::default()).unwrap();
+        let runtime = load(&model(name), &options);
         Talk {
-            session: runtime.session(&SessionOptions::default()).unwrap(),
-            tokenizer: Tokenizer::open(&bundle).unwrap(),
-            template: ChatTemplate::open(&bundle).unwrap(),
+            session: session(&runtime),
+            tokenizer: Tokenizer::open(&model(name)).unwrap(),
+            template: ChatTemplate::open(&model(name)).unwrap(),
             dialogue: Dialogue::new(Some("Be terse.".into())),
             runtime,
         }
@@ -72,7 +61,7 @@ impl Talk {
 
 #[test]
 fn a_turn_prefills_only_the_tokens_it_adds() {
-    for name in ["tiny-lfm2", "tiny-lfm3"] {
+    for name in MODELS {
         let mut talk = Talk::new(name);
         for question in QUESTIONS {
             let before = talk.session.position();
@@ -136,7 +125,7 @@ fn another_system_message_starts_over_and_keeps_what_was_said() {
 
 #[test]
 fn a_conversation_saved_and_loaded_goes_on_bit_for_bit() {
-    for name in ["tiny-lfm2", "tiny-lfm3"] {
+    for name in MODELS {
         let mut talk = Talk::new(name);
         talk.say(QUESTIONS[0]);
         talk.say(QUESTIONS[1]);
