@@ -4,6 +4,7 @@
 //! where they are mapped, caches read where they are passed in. Running a plan allocates nothing.
 
 mod arena;
+pub mod arithmetic;
 pub mod backend;
 pub mod bandwidth;
 mod compile;

@@ -34,6 +34,7 @@ impl Profile {
             kind: step.name(),
             step: step.to_string(),
             weight_bytes: step.weight_bytes(),
+            multiply_adds: step.multiply_adds(),
             bytes: step.outside_bytes(),
             passes: timed.map_or(0, |profile| profile.passes),
             time: timed.map_or(Duration::ZERO, |profile| profile.times[index]),

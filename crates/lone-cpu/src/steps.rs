@@ -73,6 +73,11 @@ pub(crate) trait Run: fmt::Display {
         0
     }
 
+    /// Multiply-adds of those weights.
+    fn multiply_adds(&self) -> usize {
+        0
+    }
+
     /// Bytes of weights, caches and ports it reads or writes at most, the arena not counted.
     fn outside_bytes(&self) -> usize {
         self.weight_bytes()
@@ -102,6 +107,10 @@ macro_rules! steps {
 
             pub(crate) fn weight_bytes(&self) -> usize {
                 match self { $(Step::$step(step) => step.weight_bytes()),* }
+            }
+
+            pub(crate) fn multiply_adds(&self) -> usize {
+                match self { $(Step::$step(step) => step.multiply_adds()),* }
             }
 
             pub(crate) fn outside_bytes(&self) -> usize {

@@ -52,12 +52,14 @@ impl Runtime {
         self.pipelines.iter().map(Pipeline::bytes).sum::<u64>() + self.heads.bytes()
     }
 
-    /// The steps that a pass of `role` at context `ctx` runs in, heads last; none where the backend does not say.
-    pub fn profile(&self, role: Role, ctx: usize) -> Vec<StepProfile> {
+    /// The steps that a pass of `role` over `tokens` tokens at context `ctx` runs in, heads last; none where the backend
+    /// does not say.
+    pub fn profile(&self, role: Role, tokens: usize, ctx: usize) -> Vec<StepProfile> {
         let mut steps = Vec::new();
         for (graph, model) in self.bundle.graphs.iter().zip(&self.models) {
             let any_ctx = matches!(graph.kind, GraphKind::Head { .. });
-            let functions = graph.functions.iter().filter(|function| function.role == role);
+            let functions =
+                graph.functions.iter().filter(|function| (function.role, function.tokens) == (role, tokens));
             for function in functions.filter(|function| any_ctx || function.ctx == ctx) {
                 steps.extend(model.profile(&function.name).unwrap_or_default());
             }

@@ -81,6 +81,8 @@ pub struct StepProfile {
     pub step: String,
     /// Bytes of weights that a pass reads.
     pub weight_bytes: usize,
+    /// Multiply-adds of weights in a pass.
+    pub multiply_adds: usize,
     /// Bytes of weights, caches and ports that a pass reads or writes at most.
     pub bytes: usize,
     /// How often it was timed.

@@ -180,6 +180,10 @@ impl Run for Projection {
         let parts = self.layers.iter().flat_map(|layer| &layer.parts);
         parts.map(|part| part.weight.bytes()).sum()
     }
+
+    fn multiply_adds(&self) -> usize {
+        self.layers.iter().flat_map(|layer| layer.parts.iter().map(|part| layer.rows * part.x.len)).sum()
+    }
 }
 
 impl Projection {

@@ -1,6 +1,6 @@
-//! `lone bench`: how fast models run here, beside how fast memory can be read.
+//! `lone bench`: how fast models run here, beside how fast memory can be read and numbers multiplied.
 //!
-//! Bandwidth is measured first and again whenever all arms have had a turn, so that one minute's machine is compared
+//! Those limits are measured first and again whenever all arms have had a turn, so that one minute's machine is compared
 //! with the same minute's.
 
 mod arm;
@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use lone_cpu::bandwidth::{Memory, Pages};
-use lone_cpu::{CpuBackend, CpuOptions, Pool, cores};
+use lone_cpu::{CpuBackend, CpuOptions, Pool, arithmetic, cores};
 use lone_mil::Backend;
 
 use super::Context;
@@ -38,8 +38,8 @@ pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure
     let pages = if args.huge_pages { Pages::Huge } else { Pages::Usual };
     let memory =
         Memory::new(pages).map_err(|error| UserError::new(format_args!("no memory to read: {error}")))?;
-    let mut bandwidths: Vec<Bandwidth<'_>> =
-        thread_counts(args).into_iter().map(|threads| Bandwidth::new(&memory, threads)).collect();
+    let mut limits: Vec<Limits<'_>> =
+        thread_counts(args).into_iter().map(|threads| Limits::new(&memory, threads)).collect();
     let mut arms = Vec::new();
     for (threads, backend) in &backends(args)? {
         for dir in &bundles {
@@ -47,7 +47,7 @@ pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure
         }
     }
     for turn in 1..=args.repeat {
-        bandwidths.iter_mut().for_each(Bandwidth::measure);
+        limits.iter_mut().for_each(Limits::measure);
         for arm in &mut arms {
             if context.interrupt.is_raised() {
                 return Err(Failure::Interrupted("no measurement is complete".into()));
@@ -56,7 +56,7 @@ pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure
             arm.take_turn(&work)?;
         }
     }
-    show(&Report::new(args, pages, &arms, &bandwidths), args, context)
+    show(&Report::new(args, pages, &arms, &limits), args, context)
 }
 
 fn show(report: &Report, args: &BenchArgs, context: &Context) -> Result<(), Failure> {
@@ -112,24 +112,28 @@ fn backends(args: &BenchArgs) -> Result<Vec<Threaded>, UserError> {
     Ok(thread_counts(args).into_iter().map(cpu).collect())
 }
 
-/// How fast some threads read memory.
-struct Bandwidth<'a> {
+/// How fast some threads read memory, and multiply and add.
+struct Limits<'a> {
     memory: &'a Memory,
     pool: Pool,
-    /// Bytes a second.
-    samples: Vec<f64>,
+    bytes_per_second: Vec<f64>,
+    /// A multiply-add is two.
+    flops_per_second: Vec<f64>,
 }
 
-impl<'a> Bandwidth<'a> {
-    /// Readings in a turn.
+impl<'a> Limits<'a> {
+    /// Readings of each in a turn.
     const READINGS: usize = 5;
 
     fn new(memory: &'a Memory, threads: NonZeroUsize) -> Self {
-        Bandwidth { memory, pool: Pool::new(threads), samples: Vec::new() }
+        let pool = Pool::new(threads);
+        Limits { memory, pool, bytes_per_second: Vec::new(), flops_per_second: Vec::new() }
     }
 
     fn measure(&mut self) {
-        let readings = (0..Self::READINGS).map(|_| self.memory.bytes_per_second(&self.pool));
-        self.samples.extend(readings);
+        for _ in 0..Self::READINGS {
+            self.bytes_per_second.push(self.memory.bytes_per_second(&self.pool));
+            self.flops_per_second.push(2.0 * arithmetic::multiply_adds_per_second(&self.pool));
+        }
     }
 }

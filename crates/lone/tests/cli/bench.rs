@@ -25,11 +25,11 @@ fn every_bundle_on_every_number_of_threads_is_a_row() {
     let outcome =
         bench(&Machine::new(), &["--threads", "1,2", "--spec-drafts", "3", "--spec", "--profile", "--json"]);
     let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    let bandwidths = report["machine"]["bandwidth"].as_array().unwrap();
+    let limits = report["machine"]["limits"].as_array().unwrap();
     let rows = report["rows"].as_array().unwrap();
-    assert_eq!((rows.len(), bandwidths.len()), (2, 2));
-    for ((row, bandwidth), threads) in rows.iter().zip(bandwidths).zip([1, 2]) {
-        assert_eq!((&row["threads"], &bandwidth["threads"]), (&threads.into(), &threads.into()));
+    assert_eq!((rows.len(), limits.len()), (2, 2));
+    for ((row, limits), threads) in rows.iter().zip(limits).zip([1, 2]) {
+        assert_eq!((&row["threads"], &limits["threads"]), (&threads.into(), &threads.into()));
         let lengths: Vec<_> = row["decode"]["by_context"]
             .as_array()
             .unwrap()
@@ -39,8 +39,14 @@ fn every_bundle_on_every_number_of_threads_is_a_row() {
         assert_eq!(lengths, [4, 9]);
         let rate = positive(&row["decode"]["tokens_per_second"]);
         let fraction =
-            positive(&row["weight_bytes"]) * rate / positive(&bandwidth["bytes_per_second"]["median"]);
+            positive(&row["weight_bytes"]) * rate / positive(&limits["bytes_per_second"]["median"]);
         assert!((positive(&row["decode"]["bandwidth_fraction"]) / fraction - 1.0).abs() < 1e-9);
+        // Multiply-adds of a token: two for each byte of fp16, the head's left out, which is as large as the embeddings.
+        let prefill = positive(&row["prefill"]["tokens_per_second"]);
+        let flops = positive(&row["prefill"]["arithmetic_fraction"]) / prefill
+            * positive(&limits["flops_per_second"]["median"]);
+        let (head, weights) = (2.0 * 1536.0 * 128.0, positive(&row["weight_bytes"]));
+        assert!((flops / (weights - head) - 1.0).abs() < 1e-9, "{flops}, {weights}");
         assert_eq!(row["verify"]["tokens"], 4);
         let passes = positive(&row["verify"]["seconds"]["median"]) * rate;
         assert!((positive(&row["verify"]["decode_passes"]) / passes - 1.0).abs() < 1e-9);
@@ -53,7 +59,9 @@ fn every_bundle_on_every_number_of_threads_is_a_row() {
 fn a_table_a_page_and_values_between_commas_tell_the_same_rows() {
     let machine = Machine::new();
     let outcome = bench(&machine, &["--threads", "1", "--html", "bench.html", "--huge-pages", "--quiet"]);
-    for line in ["  prefill 9 ", "  decode 2 after 4 ", " % of bandwidth", "  projection "] {
+    for line in
+        ["  prefill 9 ", "  decode 2 after 4 ", " % of bandwidth", " % of arithmetic", "  projection "]
+    {
         assert!(outcome.stdout.contains(line), "{line:?} is not in\n{}", outcome.stdout);
     }
     assert_eq!(outcome.stderr, "");
@@ -66,8 +74,8 @@ fn a_table_a_page_and_values_between_commas_tell_the_same_rows() {
     );
     let outcome = bench(&machine, &["--threads", "1", "--csv"]);
     let fields: Vec<usize> = outcome.stdout.lines().map(|line| line.split(',').count()).collect();
-    // A header, bandwidth, load, private memory, and both lengths read and decoded after.
-    assert_eq!(fields, [10; 8], "{}", outcome.stdout);
+    // A header, bandwidth, arithmetic, load, private memory, and both lengths read and decoded after.
+    assert_eq!(fields, [10; 9], "{}", outcome.stdout);
 }
 
 #[test]

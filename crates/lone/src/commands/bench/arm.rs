@@ -167,15 +167,36 @@ impl Arm {
         self.session.cache_bytes()
     }
 
-    /// The steps of a pass of `role` at the context the session has come to, and what they have cost so far.
-    pub(super) fn profile(&self, role: Role) -> Vec<StepProfile> {
-        self.runtime.profile(role, self.session.rung())
+    /// The steps of a decode pass at the context the session has come to, and what they have cost so far.
+    pub(super) fn profile(&self) -> Vec<StepProfile> {
+        self.steps(Role::Decode, 1)
+    }
+
+    fn steps(&self, role: Role, tokens: usize) -> Vec<StepProfile> {
+        self.runtime.profile(role, tokens, self.session.rung())
     }
 
     /// Bytes of weights that decoding a token reads, where the backend says.
     pub(super) fn weight_bytes(&self) -> Option<u64> {
-        let bytes = self.profile(Role::Decode).iter().map(|step| step.weight_bytes as u64).sum();
+        let bytes = self.profile().iter().map(|step| step.weight_bytes as u64).sum();
         Some(bytes).filter(|&bytes| bytes > 0)
+    }
+
+    /// Floating-point operations on weights that a token of a long prompt takes, where the backend says.
+    pub(super) fn prefill_flops(&self) -> Option<f64> {
+        let prefill = self.runtime.shapes().filter(|shape| shape.0 == Role::Prefill);
+        let tokens = prefill.map(|shape| shape.1).max()?;
+        self.flops(Role::Prefill, tokens)
+    }
+
+    /// Floating-point operations on weights that a token of a verify pass takes, where the backend says.
+    pub(super) fn verify_flops(&self) -> Option<f64> {
+        self.flops(Role::Verify, self.verify.as_ref()?.0)
+    }
+
+    fn flops(&self, role: Role, tokens: usize) -> Option<f64> {
+        let multiply_adds: usize = self.steps(role, tokens).iter().map(|step| step.multiply_adds).sum();
+        (multiply_adds > 0).then(|| 2.0 * multiply_adds as f64 / tokens as f64)
     }
 }
 

@@ -3,14 +3,16 @@
 use super::report::{Report, Row};
 use super::statistics::Spread;
 
-const HEADER: &str = "bundle,backend,threads,measurement,tokens,unit,median,min,max,bandwidth_fraction\n";
+const HEADER: &str = "bundle,backend,threads,measurement,tokens,unit,median,min,max,fraction_of_limit\n";
 
 /// All measurements.
 pub(super) fn lines(report: &Report) -> String {
     let mut lines = HEADER.to_owned();
-    for bandwidth in &report.machine.bandwidth {
-        let threads = bandwidth.threads.to_string();
-        lines += &line(["", "cpu", &threads], ("bandwidth", ""), "bytes/s", bandwidth.bytes_per_second, None);
+    for limits in &report.machine.limits {
+        let threads = limits.threads.to_string();
+        let arm = ["", "cpu", threads.as_str()];
+        lines += &line(arm, ("bandwidth", ""), "bytes/s", limits.bytes_per_second, None);
+        lines += &line(arm, ("arithmetic", ""), "flop/s", limits.flops_per_second, None);
     }
     for row in &report.rows {
         lines += &row_lines(row);
@@ -28,15 +30,16 @@ fn row_lines(row: &Row) -> String {
         lines += &line(arm, ("private memory", ""), "bytes", once(bytes as f64), None);
     }
     for point in &row.prefill.by_length {
-        let tokens = point.prompt_tokens.to_string();
-        lines += &line(arm, ("prefill", &tokens), "tokens/s", point.tokens_per_second, None);
+        let (tokens, fraction) = (point.prompt_tokens.to_string(), point.arithmetic_fraction);
+        lines += &line(arm, ("prefill", &tokens), "tokens/s", point.tokens_per_second, fraction);
     }
     for point in &row.decode.by_context {
         let (tokens, fraction) = (point.prompt_tokens.to_string(), point.bandwidth_fraction);
         lines += &line(arm, ("decode", &tokens), "tokens/s", point.tokens_per_second, fraction);
     }
     if let Some(verify) = &row.verify {
-        lines += &line(arm, ("verify", &verify.tokens.to_string()), "s", verify.seconds, None);
+        let (tokens, fraction) = (verify.tokens.to_string(), verify.arithmetic_fraction);
+        lines += &line(arm, ("verify", &tokens), "s", verify.seconds, fraction);
     }
     for kind in &row.profile {
         lines += &line(arm, (kind.kind, ""), "s", once(kind.seconds), None);

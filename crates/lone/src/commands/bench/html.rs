@@ -83,9 +83,9 @@ fn roofline(report: &Report) -> String {
         Some(Bar { name: name(row), parts: vec![("weights read".into(), part)] })
     };
     let bars: Vec<Bar> = report.rows.iter().filter_map(bar).collect();
-    let rates = report.machine.bandwidth.iter().map(|bandwidth| {
-        let rate = bandwidth.bytes_per_second.median / 1e9;
-        format!("{rate:.1} GB/s on {}", counted(bandwidth.threads, "thread"))
+    let rates = report.machine.limits.iter().map(|limits| {
+        let rate = limits.bytes_per_second.median / 1e9;
+        format!("{rate:.1} GB/s on {}", counted(limits.threads, "thread"))
     });
     let rates = rates.collect::<Vec<_>>().join(", ");
     let pages = report.machine.pages;

@@ -1,12 +1,11 @@
 //! What was measured, as `--json` prints it and as tables and pages are made from.
 
-use lone_bundle::Role;
 use lone_cpu::bandwidth::Pages;
 use lone_cpu::{Isa, cores};
 use lone_mil::StepProfile;
 use serde::Serialize;
 
-use super::Bandwidth;
+use super::Limits;
 use super::arm::{Arm, Point};
 use super::statistics::Spread;
 use crate::args::BenchArgs;
@@ -31,14 +30,15 @@ pub(super) struct Machine {
     pub(super) instruction_set: String,
     /// Kind of pages that weights were in, and what bandwidth was measured on.
     pub(super) pages: &'static str,
-    pub(super) bandwidth: Vec<BandwidthReport>,
+    pub(super) limits: Vec<LimitsReport>,
 }
 
-/// How fast memory was read.
+/// How fast memory was read, and f32 multiplied and added.
 #[derive(Debug, Serialize)]
-pub(super) struct BandwidthReport {
+pub(super) struct LimitsReport {
     pub(super) threads: usize,
     pub(super) bytes_per_second: Spread,
+    pub(super) flops_per_second: Spread,
 }
 
 /// One bundle on one number of threads.
@@ -66,6 +66,8 @@ pub(super) struct Row {
 pub(super) struct PrefillReport {
     /// Of the longest prompt, in the middle.
     pub(super) tokens_per_second: f64,
+    /// What part of the arithmetic measured in the same turns multiplying with weights took.
+    pub(super) arithmetic_fraction: Option<f64>,
     pub(super) by_length: Vec<LengthReport>,
 }
 
@@ -74,6 +76,7 @@ pub(super) struct PrefillReport {
 pub(super) struct LengthReport {
     pub(super) prompt_tokens: usize,
     pub(super) tokens_per_second: Spread,
+    pub(super) arithmetic_fraction: Option<f64>,
 }
 
 /// Decoding.
@@ -101,6 +104,7 @@ pub(super) struct VerifyReport {
     pub(super) seconds: Spread,
     /// How many decode passes after the shortest prompt take as long.
     pub(super) decode_passes: f64,
+    pub(super) arithmetic_fraction: Option<f64>,
 }
 
 /// All steps of one kind in a decode pass.
@@ -115,12 +119,11 @@ pub(super) struct KindReport {
 }
 
 impl Report {
-    pub(super) fn new(args: &BenchArgs, pages: Pages, arms: &[Arm], bandwidths: &[Bandwidth<'_>]) -> Self {
-        let bandwidth: Vec<BandwidthReport> = bandwidths.iter().filter_map(BandwidthReport::of).collect();
+    pub(super) fn new(args: &BenchArgs, pages: Pages, arms: &[Arm], limits: &[Limits<'_>]) -> Self {
+        let limits: Vec<LimitsReport> = limits.iter().filter_map(LimitsReport::of).collect();
         let rows = arms.iter().map(|arm| {
-            let same_threads = |report: &&BandwidthReport| Some(report.threads) == arm.threads;
-            let bandwidth = bandwidth.iter().find(same_threads).map(|b| b.bytes_per_second.median);
-            Row::new(arm, bandwidth, args.shows_profile())
+            let same_threads = |report: &&LimitsReport| Some(report.threads) == arm.threads;
+            Row::new(arm, limits.iter().find(same_threads), args.shows_profile())
         });
         Report {
             rows: rows.collect(),
@@ -129,7 +132,7 @@ impl Report {
                 cores: cores::physical_cores().get(),
                 instruction_set: Isa::detect().to_string(),
                 pages: pages.name(),
-                bandwidth,
+                limits,
             },
             repeat: args.repeat,
             decoded_tokens: args.decoded,
@@ -143,24 +146,37 @@ fn model_name(cpuinfo: &str) -> Option<String> {
     line.split_once(':').map(|(_, name)| name.trim().to_owned())
 }
 
-impl BandwidthReport {
-    fn of(bandwidth: &Bandwidth<'_>) -> Option<Self> {
-        let bytes_per_second = Spread::of(&bandwidth.samples)?;
-        Some(BandwidthReport { threads: bandwidth.pool.threads(), bytes_per_second })
+impl LimitsReport {
+    fn of(limits: &Limits<'_>) -> Option<Self> {
+        Some(LimitsReport {
+            threads: limits.pool.threads(),
+            bytes_per_second: Spread::of(&limits.bytes_per_second)?,
+            flops_per_second: Spread::of(&limits.flops_per_second)?,
+        })
     }
 }
 
 impl Row {
-    fn new(arm: &Arm, bandwidth: Option<f64>, profiled: bool) -> Self {
+    fn new(arm: &Arm, limits: Option<&LimitsReport>, profiled: bool) -> Self {
         let weight_bytes = arm.weight_bytes();
+        let bandwidth = limits.map(|limits| limits.bytes_per_second.median);
+        let arithmetic = limits.map(|limits| limits.flops_per_second.median);
         let by_context: Vec<ContextReport> =
             arm.points.iter().filter_map(|point| ContextReport::of(point, weight_bytes, bandwidth)).collect();
-        let by_length: Vec<LengthReport> = arm.points.iter().filter_map(LengthReport::of).collect();
+        let by_length: Vec<LengthReport> = (arm.points.iter())
+            .filter_map(|point| LengthReport::of(point, arm.prefill_flops(), arithmetic))
+            .collect();
         let first = by_context.first();
         let decode_seconds = first.map_or(0.0, |first| first.tokens_per_second.median.recip());
         let verify = arm.verify.as_ref().and_then(|(tokens, seconds)| {
             let seconds = Spread::of(seconds)?;
-            Some(VerifyReport { tokens: *tokens, seconds, decode_passes: seconds.median / decode_seconds })
+            let rate = *tokens as f64 / seconds.median;
+            Some(VerifyReport {
+                tokens: *tokens,
+                seconds,
+                decode_passes: seconds.median / decode_seconds,
+                arithmetic_fraction: fraction(arm.verify_flops(), rate, arithmetic),
+            })
         });
         Row {
             bundle: arm.bundle.clone(),
@@ -172,6 +188,7 @@ impl Row {
             weight_bytes,
             prefill: PrefillReport {
                 tokens_per_second: by_length.last().map_or(0.0, |last| last.tokens_per_second.median),
+                arithmetic_fraction: by_length.last().and_then(|last| last.arithmetic_fraction),
                 by_length,
             },
             decode: DecodeReport {
@@ -180,29 +197,38 @@ impl Row {
                 by_context,
             },
             verify,
-            profile: if profiled { kinds(&arm.profile(Role::Decode)) } else { Vec::new() },
+            profile: if profiled { kinds(&arm.profile()) } else { Vec::new() },
         }
     }
 }
 
 impl LengthReport {
-    fn of(point: &Point) -> Option<Self> {
+    fn of(point: &Point, flops: Option<f64>, arithmetic: Option<f64>) -> Option<Self> {
         let tokens = point.prompt_tokens as f64;
         let tokens_per_second = Spread::of(&point.prefill)?.map(|seconds| tokens / seconds);
-        Some(LengthReport { prompt_tokens: point.prompt_tokens, tokens_per_second })
+        Some(LengthReport {
+            prompt_tokens: point.prompt_tokens,
+            tokens_per_second,
+            arithmetic_fraction: fraction(flops, tokens_per_second.median, arithmetic),
+        })
     }
 }
 
 impl ContextReport {
     fn of(point: &Point, weight_bytes: Option<u64>, bandwidth: Option<f64>) -> Option<Self> {
         let tokens_per_second = Spread::of(&point.decode)?.map(f64::recip);
-        let fraction = |(bytes, bandwidth): (u64, f64)| bytes as f64 * tokens_per_second.median / bandwidth;
+        let bytes = weight_bytes.map(|bytes| bytes as f64);
         Some(ContextReport {
             prompt_tokens: point.prompt_tokens,
             tokens_per_second,
-            bandwidth_fraction: weight_bytes.zip(bandwidth).map(fraction),
+            bandwidth_fraction: fraction(bytes, tokens_per_second.median, bandwidth),
         })
     }
+}
+
+/// What part of `limit` is needed for `tokens_per_second`, each of which takes so much of it.
+fn fraction(a_token: Option<f64>, tokens_per_second: f64, limit: Option<f64>) -> Option<f64> {
+    Some(a_token? * tokens_per_second / limit?)
 }
 
 /// The steps of a pass summed up by kind, the longest first.
@@ -238,6 +264,7 @@ mod tests {
             kind,
             step: String::new(),
             weight_bytes: 10,
+            multiply_adds: 5,
             bytes: 12,
             passes,
             time: Duration::from_millis(millis),

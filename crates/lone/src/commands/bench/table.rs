@@ -16,14 +16,12 @@ pub(super) fn print(report: &Report, ui: &Ui) -> Result<(), Failure> {
     let machine = &report.machine;
     let cpu = machine.cpu.as_deref().unwrap_or("unknown processor");
     ui.line(format_args!("{cpu}, {}, {}", counted(machine.cores, "core"), machine.instruction_set))?;
-    for bandwidth in &machine.bandwidth {
-        let rate = bandwidth.bytes_per_second.map(|bytes| bytes / 1e9);
-        let threads = counted(bandwidth.threads, "thread");
-        line(
-            ui,
-            &format!("memory, {threads}, {} pages", machine.pages),
-            format_args!("{} GB/s", spread(rate)),
-        )?;
+    for limits in &machine.limits {
+        let threads = counted(limits.threads, "thread");
+        let [bytes, flops] =
+            [limits.bytes_per_second, limits.flops_per_second].map(|limit| spread(limit.map(|n| n / 1e9)));
+        line(ui, &format!("memory, {threads}, {} pages", machine.pages), format_args!("{bytes} GB/s"))?;
+        line(ui, &format!("arithmetic, {threads}"), format_args!("{flops} GFLOP/s"))?;
     }
     ui.line(format_args!("median (min–max) of {}", counted(report.repeat, "turn")))?;
     report.rows.iter().try_for_each(|row| print_row(row, report.decoded_tokens, ui))
@@ -43,18 +41,19 @@ fn print_row(row: &Row, decoded: usize, ui: &Ui) -> Result<(), Failure> {
     }
     for point in &row.prefill.by_length {
         let what = format!("prefill {}", point.prompt_tokens);
-        line(ui, &what, format_args!("{} tok/s", spread(point.tokens_per_second)))?;
+        let rate = spread(point.tokens_per_second);
+        line(ui, &what, format_args!("{rate} tok/s{}", part(point.arithmetic_fraction, "arithmetic")))?;
     }
     for point in &row.decode.by_context {
-        let part = point.bandwidth_fraction.map(|part| format!(", {:.0} % of bandwidth", 100.0 * part));
         let what = format!("decode {decoded} after {}", point.prompt_tokens);
         let rate = spread(point.tokens_per_second);
-        line(ui, &what, format_args!("{rate} tok/s{}", part.unwrap_or_default()))?;
+        line(ui, &what, format_args!("{rate} tok/s{}", part(point.bandwidth_fraction, "bandwidth")))?;
     }
     if let Some(verify) = &row.verify {
         let (passes, seconds) = (verify.decode_passes, Seconds(verify.seconds.median));
         let what = format!("verify {}", verify.tokens);
-        line(ui, &what, format_args!("{seconds}, {passes:.2} decode passes"))?;
+        let part = part(verify.arithmetic_fraction, "arithmetic");
+        line(ui, &what, format_args!("{seconds}, {passes:.2} decode passes{part}"))?;
     }
     for kind in &row.profile {
         let (share, seconds) = (100.0 * kind.share, 1e3 * kind.seconds);
@@ -71,6 +70,11 @@ fn print_row(row: &Row, decoded: usize, ui: &Ui) -> Result<(), Failure> {
 
 fn line(ui: &Ui, what: &str, value: impl Display) -> Result<(), Failure> {
     ui.line(format_args!("  {what:<32}{value}"))
+}
+
+/// As `, 90 % of bandwidth`, where it is known.
+fn part(fraction: Option<f64>, limit: &str) -> String {
+    fraction.map(|fraction| format!(", {:.0} % of {limit}", 100.0 * fraction)).unwrap_or_default()
 }
 
 fn spread(Spread { median, min, max }: Spread) -> String {

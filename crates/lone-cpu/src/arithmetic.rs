@@ -1,0 +1,61 @@
+//! How fast this machine multiplies and adds: what prefill and verify passes are held against.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::isa::{Isa, Kernel, LANES, Simd};
+use crate::pool::Pool;
+
+/// Multiply-adds of blocks that do not wait for each other: six take all registers of AVX2.
+const CHAINS: usize = 6;
+
+/// How often a task goes through them.
+const ROUNDS: usize = 1 << 16;
+
+/// Parts that threads take.
+const TASKS: usize = 64;
+
+/// Multiply-adds of f32 a second on the threads of `pool`, all numbers in registers.
+pub fn multiply_adds_per_second(pool: &Pool) -> f64 {
+    let isa = Isa::detect();
+    let mut sums = [0.0; TASKS];
+    let start = Instant::now();
+    pool.for_each_chunk(&mut sums, 1, |_, sum| {
+        sum[0] = isa.run(Chains { factor: black_box(0.5) });
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    black_box(sums);
+    (TASKS * ROUNDS * CHAINS * LANES) as f64 / seconds
+}
+
+/// So many chains that none waits for itself, all in registers.
+struct Chains {
+    factor: f32,
+}
+
+impl Kernel for Chains {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> f32 {
+        let factor = simd.splat(self.factor);
+        let mut chains = [simd.splat(1.0); CHAINS];
+        for _ in 0..ROUNDS {
+            chains = chains.map(|chain| simd.mul_add(chain, factor, factor));
+        }
+        simd.sum(chains.into_iter().fold(simd.splat(0.0), |sum, chain| simd.add(sum, chain)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::*;
+
+    #[test]
+    fn a_processor_makes_between_a_million_and_a_trillion_multiply_adds_a_second() {
+        let rate = multiply_adds_per_second(&Pool::new(NonZeroUsize::MIN));
+        assert!((1e6..1e12).contains(&rate), "{rate}");
+    }
+}
