@@ -4,6 +4,7 @@
 //! the others out before a token is chosen. What ends complete is valid; what the context or a limit cuts off is not.
 
 mod calls;
+mod one_of;
 mod vocabulary;
 
 use std::fmt;
@@ -14,6 +15,14 @@ use lone_lfm::Tokenizer;
 use serde_json::{Map, Value, json};
 
 use crate::ToolMarks;
+
+/// Symbols of a grammar: what whoever sends schemas may have the engine hold and look through.
+const MOST_SYMBOLS: usize = 100_000;
+/// States of a grammar's lexer, each of one or two kilobytes.
+const MOST_LEXER_STATES: usize = 20_000;
+
+/// The keyword by which llguidance would take settings from a schema, such as to be lenient.
+const SETTINGS: &str = "x-guidance";
 
 /// A schema no grammar can be made of.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +55,10 @@ impl GrammarCompiler {
         let vocabulary = vocabulary::environment(tokenizer, vocab_size, stop_tokens)?;
         let mut factory = ParserFactory::new_simple(&vocabulary).map_err(refuse)?;
         factory.quiet();
-        factory.limits_mut().verbose_errors = false;
+        let limits = factory.limits_mut();
+        limits.verbose_errors = false;
+        limits.max_grammar_size = MOST_SYMBOLS;
+        limits.max_lexer_states = MOST_LEXER_STATES;
         Ok(GrammarCompiler { factory })
     }
 
@@ -55,7 +67,7 @@ impl GrammarCompiler {
     /// # Errors
     /// [`GrammarError`] for a schema that is wrong, or has keywords that cannot be followed.
     pub fn json(&self, schema: &Value) -> Result<Grammar, GrammarError> {
-        self.compile(TopLevelGrammar::from_json_schema(schema.clone()))
+        self.compile(TopLevelGrammar::from_json_schema(checked(schema)?))
     }
 
     /// A JSON object.
@@ -77,14 +89,25 @@ impl GrammarCompiler {
         many: bool,
         or_json: Option<&Value>,
     ) -> Result<Grammar, GrammarError> {
-        self.compile(TopLevelGrammar::from_lark(calls::lark(marks, tools, many, or_json)))
+        let parameters: Vec<_> = tools.iter().map(|tool| tool.parameters.map(one_of::as_any_of)).collect();
+        let tools: Vec<_> = tools
+            .iter()
+            .zip(&parameters)
+            .map(|(tool, parameters)| CallSchema { name: tool.name, parameters: parameters.as_ref() })
+            .collect();
+        let or_json = or_json.map(checked).transpose()?;
+        self.compile(TopLevelGrammar::from_lark(calls::lark(marks, &tools, many, or_json.as_ref())))
     }
 
     fn compile(&self, grammar: TopLevelGrammar) -> Result<Grammar, GrammarError> {
-        let matcher = Matcher::new(self.factory.create_parser(grammar));
-        match matcher.get_error() {
-            Some(reason) => Err(refuse(reason)),
-            None => Ok(Grammar { matcher }),
+        let mut matcher = Matcher::new(self.factory.create_parser(grammar));
+        if let Some(reason) = matcher.get_error() {
+            return Err(refuse(reason));
+        }
+        // A schema that leads only to itself compiles, and lets nothing begin.
+        match matcher.compute_mask_or_eos() {
+            Ok(_) => Ok(Grammar { matcher }),
+            Err(_) => Err(refuse("there is nothing that could be said, or too much")),
         }
     }
 }
@@ -95,10 +118,23 @@ impl fmt::Debug for GrammarCompiler {
     }
 }
 
+/// `schema` as grammars can follow it.
+fn checked(schema: &Value) -> Result<Value, GrammarError> {
+    match schema {
+        Value::Object(schema) if schema.contains_key(SETTINGS) => {
+            Err(refuse(format_args!("`{SETTINGS}` is no keyword of schemas")))
+        }
+        Value::Object(schema) => Ok(one_of::as_any_of(schema).into()),
+        schema => Ok(schema.clone()),
+    }
+}
+
 fn refuse(reason: impl fmt::Display) -> GrammarError {
-    // The first line says it; what follows is for whoever debugs grammars.
+    // The first line says it, or announces the last one; others are for whoever debugs grammars.
     let reason = reason.to_string();
-    GrammarError { reason: reason.lines().next().unwrap_or_default().to_owned() }
+    let first = reason.lines().next().unwrap_or_default();
+    let last = reason.lines().last().filter(|_| first.ends_with(':')).map(str::trim).unwrap_or_default();
+    GrammarError { reason: format!("{first} {last}").trim_end().to_owned() }
 }
 
 /// What may come next in one answer. A clone goes on from where this one stands.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::CallSchema;
+use super::{CallSchema, SETTINGS};
 use crate::ToolMarks;
 use crate::tools::is_identifier;
 
@@ -135,6 +135,6 @@ fn spaced(schema: Value, definitions: &Map<String, Value>) -> Value {
         object.entry(key.clone()).or_insert_with(|| value.clone());
     }
     let spacing = json!({"whitespace_flexible": false, "item_separator": ", ", "key_separator": ": "});
-    object.insert("x-guidance".into(), spacing);
+    object.insert(SETTINGS.into(), spacing);
     Value::Object(object)
 }

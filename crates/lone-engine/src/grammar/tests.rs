@@ -118,6 +118,19 @@ fn an_answer_may_be_json_instead_of_a_call() {
 }
 
 #[test]
+fn one_of_several_that_exclude_each_other_is_followed_in_answers_and_in_calls() {
+    let tokenizer = tokenizer();
+    let marks = ToolMarks::of(&tokenizer).unwrap();
+    let schema = json!({"type": "object", "properties": {"x": {"oneOf": [{"type": "integer"}, {"type": "null"}]}}, "required": ["x"]});
+    let grammar = compiler(&tokenizer).json(&schema).unwrap();
+    assert!(follow(grammar.clone(), &tokenizer, r#"{"x": null}"#).1);
+    assert!(!follow(grammar, &tokenizer, r#"{"x": "y"}"#).1);
+    let tools = [CallSchema { name: "f", parameters: schema.as_object() }];
+    let grammar = compiler(&tokenizer).calls(&marks, &tools, false, None).unwrap();
+    assert!(follow(grammar, &tokenizer, &format!("{}[f(x=5)]{}", marks.start, marks.end)).1);
+}
+
+#[test]
 fn what_cannot_be_followed_is_refused() {
     let tokenizer = tokenizer();
     let compiler = compiler(&tokenizer);
@@ -125,6 +138,10 @@ fn what_cannot_be_followed_is_refused() {
         json!({"type": "nonsense"}),
         json!({"oneOf": [{"type": "string"}, {"minLength": 1}]}),
         json!({"$ref": "#/nowhere"}),
+        json!({"$ref": "#"}),
+        json!({"anyOf": [{"$ref": "#"}]}),
+        json!({"type": "string", "x-guidance": {"lenient": true}}),
+        json!({"type": "string", "pattern": "(?=a)b"}),
     ] {
         assert!(compiler.json(&schema).is_err(), "{schema}");
     }
