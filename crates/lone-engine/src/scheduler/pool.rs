@@ -2,7 +2,8 @@
 //!
 //! A job gets the session that holds most of its prompt. If that session holds much else besides, it is kept for
 //! whoever comes back to it and the job gets a copy, as long as there is room, or another session was used less
-//! recently. So chats that grow go on where they were, and chats that share a beginning read it once.
+//! recently. So chats that grow go on where they were, and chats that share a beginning read it once. What two sessions
+//! hold is kept in one.
 
 use std::cmp::Reverse;
 
@@ -86,6 +87,12 @@ impl SessionPool {
     /// Keeps `session` for later, at the cost of older ones if need be.
     pub(super) fn give_back(&mut self, session: Session) {
         self.lent -= 1;
+        // One that holds the same and more does as well, and was of use just now.
+        let session = match self.idle.iter().position(|idle| holds_all_of(idle, &session)) {
+            Some(index) => self.idle.remove(index),
+            None => session,
+        };
+        self.idle.retain(|idle| !holds_all_of(&session, idle));
         self.idle.push(session);
         while self.idle.len() > 1 && self.bytes() > self.most_bytes {
             self.idle.remove(0);
@@ -116,6 +123,11 @@ impl SessionPool {
     fn has_room(&self) -> bool {
         self.bytes() + self.session_bytes <= self.most_bytes
     }
+}
+
+/// Whether whoever comes back to `other` is served as well by `session`.
+fn holds_all_of(session: &Session, other: &Session) -> bool {
+    other.position() > 0 && session.reusable_prefix(other.tokens()) == other.position()
 }
 
 /// Gives a session that has nobody to guess its tokens one of `proposers`.
