@@ -14,7 +14,10 @@ use std::thread::JoinHandle;
 
 use lone_lfm::Tokenizer;
 
-use crate::{EngineError, Event, FinishReason, Proposer, Request, Runtime, SessionOptions, Stats};
+use crate::{
+    EngineError, Event, FinishReason, Proposer, Request, RequestError, RunError, Runtime, SessionOptions,
+    Stats,
+};
 use pool::SessionPool;
 use queue::Queue;
 use worker::Worker;
@@ -89,8 +92,27 @@ pub enum News {
     Event(Event),
     /// The answer is complete.
     Ended(Ended),
+    /// The answer cannot be what the request wants, and the job's later ones do not come.
+    Refused(String),
     /// The answer failed, through no fault of whoever asked, and so do the job's later ones.
     Failed(String),
+}
+
+impl From<RequestError> for News {
+    fn from(error: RequestError) -> Self {
+        News::Refused(error.to_string())
+    }
+}
+
+impl From<EngineError> for News {
+    /// A grammar that cannot be followed to its end is the asker's.
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Request(error) => error.into(),
+            EngineError::Run(RunError::Grammar(error)) => News::Refused(error.to_string()),
+            EngineError::Run(error) => News::Failed(error.to_string()),
+        }
+    }
 }
 
 /// How an answer ended.

@@ -60,6 +60,7 @@ impl Answers {
         match news {
             Err(_) => Err(ApiError::timed_out(self.server.options.request_timeout)),
             Ok(None) => Err(ApiError::internal("the engine gave the request up")),
+            Ok(Some((_, News::Refused(reason)))) => Err(ApiError::request(reason)),
             Ok(Some((_, News::Failed(reason)))) => {
                 self.span.in_scope(|| tracing::error!(reason, "an answer failed"));
                 Err(ApiError::internal(format!("the answer failed: {reason}")))

@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard};
 
 use super::*;
+use crate::LoadOptions;
 use crate::fake::{FakeBackend, Spec, bundle};
-use crate::{LoadOptions, RequestError};
 
 /// Longer than a small loss, so that sessions are worth keeping.
 const CTX: usize = 400;
@@ -63,7 +63,8 @@ impl Bench {
         let mut heard = Vec::new();
         loop {
             heard.push(self.heard.recv().unwrap());
-            if matches!(heard.last(), Some((by, _, News::Ended(_) | News::Failed(_))) if *by == name) {
+            let (by, _, news) = heard.last().expect("something was heard just now");
+            if *by == name && !matches!(news, News::Event(_)) {
                 return heard;
             }
         }
@@ -214,6 +215,21 @@ fn askers_that_share_a_beginning_read_it_once_and_keep_their_own_ends() {
 }
 
 #[test]
+fn what_another_session_holds_too_is_not_kept_twice() {
+    let bench = Bench::new(SchedulerOptions::default());
+    // Each begins in a session of its own, since what was answered before is much besides the prompt.
+    for _ in 0..3 {
+        bench.ask('a', vec![request(&prompt(1, 20), 100)]);
+        bench.until_ended('a');
+    }
+    let start = std::time::Instant::now();
+    while bench.scheduler.load().sessions != 1 {
+        assert!(start.elapsed().as_secs() < 10, "{:?}", bench.scheduler.load());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn answers_are_the_same_whatever_sessions_they_were_given_in() {
     let generous = Bench::new(SchedulerOptions::default());
     let tight = Bench::new(SchedulerOptions { cache_bytes: 0, ..SchedulerOptions::default() });
@@ -249,7 +265,7 @@ fn a_request_that_cannot_begin_fails_alone() {
     bench.ask('a', vec![request(&[99], 1)]);
     let heard = bench.until_ended('a');
     let expected = RequestError::UnknownToken { index: 0, id: 99, vocab_size: 11 };
-    assert_eq!(heard.last().unwrap().2, News::Failed(expected.to_string()));
+    assert_eq!(heard.last().unwrap().2, News::Refused(expected.to_string()));
     assert_eq!(bench.answer(&[1, 2]).reason, FinishReason::Length);
 }
 

@@ -76,13 +76,13 @@ impl Worker {
         let Some(request) = rest.pop_front().filter(|_| !listener.is_gone()) else { return };
         let mut session = match self.pool.take(&self.runtime, &request.prompt) {
             Ok(session) => session,
-            Err(error) => return listener.hear(0, News::Failed(error.to_string())),
+            Err(error) => return listener.hear(0, error.into()),
         };
         match Generation::begin(&self.runtime, &mut session, self.tokenizer.clone(), request) {
             Ok(generation) => self.active.push(Active { listener, index: 0, generation, rest, session }),
             Err(error) => {
                 self.pool.give_back(session);
-                listener.hear(0, News::Failed(error.to_string()));
+                listener.hear(0, error.into());
             }
         }
     }
@@ -112,8 +112,8 @@ impl Active {
         // A panic is the end of this job and of nothing else.
         match catch_unwind(AssertUnwindSafe(|| self.step(runtime))) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return self.fail(error.to_string()),
-            Err(_) => return self.fail("a panic in the engine".into()),
+            Ok(Err(error)) => return self.fail(error.into()),
+            Err(_) => return self.fail(News::Failed("a panic in the engine".into())),
         }
         let Some(reason) = self.generation.finish_reason() else { return Turn::GoesOn };
         let generation = &self.generation;
@@ -128,7 +128,7 @@ impl Active {
                 Turn::GoesOn
             }
             Err(error) => {
-                self.listener.hear(self.index, News::Failed(error.to_string()));
+                self.listener.hear(self.index, error.into());
                 Turn::Over
             }
         }
@@ -142,8 +142,8 @@ impl Active {
         })
     }
 
-    fn fail(&mut self, reason: String) -> Turn {
-        self.listener.hear(self.index, News::Failed(reason));
+    fn fail(&mut self, news: News) -> Turn {
+        self.listener.hear(self.index, news);
         Turn::Broken
     }
 }

@@ -55,7 +55,7 @@ impl Choice {
                 self.pieces(parts)
             }
             News::Ended(ended) => self.end(ended.reason),
-            News::Event(Event::Done(_)) | News::Failed(_) => Vec::new(),
+            News::Event(Event::Done(_)) | News::Refused(_) | News::Failed(_) => Vec::new(),
         }
     }
 
