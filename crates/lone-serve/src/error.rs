@@ -79,7 +79,7 @@ impl ApiError {
 
     pub(crate) fn unknown_model(asked: &str, served: &[String]) -> Self {
         let message = format!("the model `{asked}` is not served here; served: {}", served.join(", "));
-        ApiError::not_found(message).at("model".into()).coded("model_not_found")
+        ApiError::not_found(message).at("model").coded("model_not_found")
     }
 
     pub(crate) fn unauthorized(message: &str) -> Self {
@@ -106,8 +106,9 @@ impl ApiError {
         ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout_error", message)
     }
 
-    fn at(mut self, param: String) -> Self {
-        self.body.param = Some(param);
+    /// The same, of field `param`.
+    pub(crate) fn at(mut self, param: impl Into<String>) -> Self {
+        self.body.param = Some(param.into());
         self
     }
 
@@ -160,9 +161,9 @@ impl From<RequestError> for ApiError {
     fn from(error: RequestError) -> Self {
         let message = error.to_string();
         match error {
-            RequestError::Setting { field, .. } => ApiError::request(message).at(field.into()),
+            RequestError::Setting { field, .. } => ApiError::request(message).at(field),
             RequestError::EmptyStop | RequestError::StopWithoutTokenizer => {
-                ApiError::request(message).at("stop".into())
+                ApiError::request(message).at("stop")
             }
             RequestError::PromptTooLong { .. } => ApiError::request(message).coded("context_length_exceeded"),
             _ => ApiError::request(message),
@@ -192,6 +193,6 @@ impl From<TokenizerError> for ApiError {
 impl From<ChatError> for ApiError {
     /// Conversations that a template does not take are the asker's fault, whether it says so or fails on them.
     fn from(error: ChatError) -> Self {
-        ApiError::request(error.to_string()).at("messages".into())
+        ApiError::request(error.to_string()).at("messages")
     }
 }

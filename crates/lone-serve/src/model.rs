@@ -28,6 +28,8 @@ pub struct ServedModel {
     pub(crate) marks: Option<ToolMarks>,
     /// Whether the template shows tools to the model.
     pub(crate) shows_tools: bool,
+    /// Bytes of the longest token.
+    longest_token: usize,
     /// Seconds since 1970.
     pub(crate) created: u64,
     /// Changes with the weights and with lone.
@@ -73,6 +75,8 @@ impl ServedModel {
             json!({"type": "function", "function": {"name": PROBE, "parameters": {"type": "object"}}});
         let shows_tools = says_probe(&template, Some(&[probe]), &json!({"role": "assistant", "content": ""}));
         let hash = bundle.provenance.source_hash.get(..8).unwrap_or_default();
+        let lengths = (0..).take(facts.vocab_size).filter_map(|id| tokenizer.token_bytes(id));
+        let longest_token = lengths.map(|bytes| bytes.len()).max().unwrap_or(1).max(1);
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Ok(ServedModel {
             names: if names.is_empty() { vec![facts.name.clone()] } else { names },
@@ -81,6 +85,7 @@ impl ServedModel {
             reading: Reading { written_calls: marks.clone().filter(|_| !reads_calls) },
             marks,
             shows_tools,
+            longest_token,
             created: created.as_secs(),
             fingerprint: format!("lone-{}-{hash}", env!("CARGO_PKG_VERSION")),
             grammars: GrammarCompiler::new(&tokenizer, facts.vocab_size, &facts.eos_token_ids),
@@ -124,10 +129,20 @@ impl ServedModel {
         Ok(self.template.render(&conversation)?)
     }
 
+    /// The tokens of a text, which is part of the prompt in field `param`. One that is far too long for the context is
+    /// not taken apart to find out by how much: that takes long, and no token stands for more than so many bytes.
+    pub(crate) fn encode(&self, text: &str, param: &str) -> Result<Vec<u32>, ApiError> {
+        let tokens = text.len().div_ceil(self.longest_token);
+        match tokens > self.ctx {
+            true => Err(ApiError::from(RequestError::PromptTooLong { tokens, ctx: self.ctx }).at(param)),
+            false => Ok(self.tokenizer.encode(text)?),
+        }
+    }
+
     /// The tokens of each prompt, checked.
     pub(crate) fn tokens_of(&self, prompt: Prompt) -> Result<Vec<Vec<u32>>, ApiError> {
         let encode = |text: String| -> Result<Vec<u32>, ApiError> {
-            Ok(raw_prompt(&self.facts, self.tokenizer.encode(&text)?))
+            Ok(raw_prompt(&self.facts, self.encode(&text, "prompt")?))
         };
         let lists: Vec<Vec<u32>> = match prompt {
             Prompt::Text(text) => vec![encode(text)?],
@@ -135,22 +150,22 @@ impl ServedModel {
             Prompt::Tokens(tokens) => vec![tokens],
             Prompt::TokenLists(lists) => lists,
         };
-        lists.iter().try_for_each(|tokens| self.check_prompt(tokens))?;
+        lists.iter().try_for_each(|tokens| self.check_prompt(tokens, "prompt"))?;
         Ok(lists)
     }
 
-    /// Refuses a prompt that no session could hold.
-    pub(crate) fn check_prompt(&self, tokens: &[u32]) -> Result<(), RequestError> {
-        let vocab_size = self.facts.vocab_size;
-        match tokens.len() {
-            0 => return Err(RequestError::EmptyPrompt),
-            tokens if tokens > self.ctx => return Err(RequestError::PromptTooLong { tokens, ctx: self.ctx }),
-            _ => {}
-        }
-        match tokens.iter().position(|&id| id as usize >= vocab_size) {
-            Some(index) => Err(RequestError::UnknownToken { index, id: tokens[index], vocab_size }),
-            None => Ok(()),
-        }
+    /// Refuses a prompt, which stands in field `param`, that no session could hold.
+    pub(crate) fn check_prompt(&self, tokens: &[u32], param: &str) -> Result<(), ApiError> {
+        let (ctx, vocab_size) = (self.ctx, self.facts.vocab_size);
+        let refusal = match tokens.len() {
+            0 => Some(RequestError::EmptyPrompt),
+            tokens if tokens > ctx => Some(RequestError::PromptTooLong { tokens, ctx }),
+            _ => {
+                let index = tokens.iter().position(|&id| id as usize >= vocab_size);
+                index.map(|index| RequestError::UnknownToken { index, id: tokens[index], vocab_size })
+            }
+        };
+        refusal.map_or(Ok(()), |refusal| Err(ApiError::from(refusal).at(param)))
     }
 }
 

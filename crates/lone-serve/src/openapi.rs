@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use axum::Json;
 use utoipa::OpenApi;
-use utoipa::openapi::OpenApi as Document;
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Content, OpenApi as Document, Ref, ResponseBuilder};
 
 use crate::error::ErrorBody;
 use crate::reply::{ChatChunk, ChatCompletion, Completion};
@@ -28,6 +29,27 @@ use crate::{about, chat, completions, responses, text};
 )]
 struct Api;
 
+/// What any request may be refused with.
+const READING: [(&str, &str); 2] = [("401", "A key is missing, or wrong"), ("500", "A fault in the server")];
+
+/// What a request with a body may be refused with besides.
+const ASKING: [(&str, &str); 5] = [
+    ("408", "The body came too slowly"),
+    ("413", "The body is too large"),
+    ("415", "The body was not sent as JSON"),
+    ("503", "The server is about to stop"),
+    ("504", "The answer took too long"),
+];
+
+/// Says that `operation` may be refused with `statuses`, where it does not say so itself.
+fn add_refusals(operation: &mut Operation, statuses: &[(&str, &str)]) {
+    for (status, description) in statuses {
+        let content = Content::new(Some(Ref::from_schema_name("ErrorBody")));
+        let response = ResponseBuilder::new().description(*description).content("application/json", content);
+        operation.responses.responses.entry((*status).to_owned()).or_insert_with(|| response.build().into());
+    }
+}
+
 /// This document.
 #[utoipa::path(get, path = "/openapi.json", responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 pub(crate) async fn document() -> Json<&'static Document> {
@@ -35,6 +57,12 @@ pub(crate) async fn document() -> Json<&'static Document> {
         let mut document = Api::openapi();
         let key = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         document.components.get_or_insert_default().add_security_scheme("key", SecurityScheme::Http(key));
+        for path in document.paths.paths.values_mut() {
+            path.get.iter_mut().for_each(|operation| add_refusals(operation, &READING));
+            path.post
+                .iter_mut()
+                .for_each(|operation| add_refusals(operation, &[READING.as_slice(), &ASKING].concat()));
+        }
         document
     });
     Json(&DOCUMENT)

@@ -22,6 +22,8 @@ use crate::state::Server;
 const STOP_CHECK: Duration = Duration::from_millis(50);
 /// A pause after a connection could not be accepted, as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Threads that requests are prepared on: more would not be faster, and each keeps memory.
+const PREPARING_THREADS: usize = 4;
 
 /// Serves those who connect to `listener` until `is_stopping`, and then until the answers that are being given have
 /// come to their end, or had their time.
@@ -33,7 +35,8 @@ pub fn serve(
     server: Server,
     is_stopping: impl Fn() -> bool + Send + 'static,
 ) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).max_blocking_threads(PREPARING_THREADS).enable_all().build()?;
     listener.set_nonblocking(true)?;
     let stop = async move {
         while !is_stopping() {

@@ -13,6 +13,9 @@ use crate::model::Rendering;
 use crate::request::{Fields, Tools, messages};
 use crate::state::Shared;
 
+/// Bytes of text, or tokens, that one request may bring: one word of ten million letters would take half a minute.
+const MOST: usize = 1 << 20;
+
 /// Text to make tokens of.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TokenizeRequest {
@@ -23,11 +26,18 @@ pub(crate) struct TokenizeRequest {
     with_pieces: Option<bool>,
 }
 
-/// Tokens: ids, or ids with their text.
+/// Tokens.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Tokens {
-    #[schema(value_type = Vec<Object>)]
-    tokens: Vec<Value>,
+    tokens: Vec<Token>,
+}
+
+/// The id of a token, or the id with its text.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum Token {
+    Id(u32),
+    Piece { id: u32, piece: String },
 }
 
 /// Tokens to make text of.
@@ -74,6 +84,9 @@ pub(crate) async fn tokenize(
         with_pieces: fields.take("with_pieces")?,
     };
     fields.finish()?;
+    if request.content.len() > MOST {
+        return Err(ApiError::field("content", format!("has more than {MOST} bytes")).coded("invalid_value"));
+    }
     server
         .work(move |server| {
             let model = &server.model;
@@ -84,9 +97,9 @@ pub(crate) async fn tokenize(
             let piece = |&id: &u32| match request.with_pieces {
                 Some(true) => {
                     let bytes = model.tokenizer.token_bytes(id).unwrap_or_default();
-                    serde_json::json!({"id": id, "piece": String::from_utf8_lossy(&bytes)})
+                    Token::Piece { id, piece: String::from_utf8_lossy(&bytes).into_owned() }
                 }
-                _ => id.into(),
+                _ => Token::Id(id),
             };
             Ok(Json(Tokens { tokens: tokens.iter().map(piece).collect() }))
         })
@@ -104,14 +117,21 @@ pub(crate) async fn detokenize(
 ) -> Result<Json<Text>, ApiError> {
     let DetokenizeRequest { tokens } = DetokenizeRequest { tokens: fields.require("tokens")? };
     fields.finish()?;
-    let model = &server.model;
-    match tokens.iter().position(|&id| id as usize >= model.facts.vocab_size) {
-        Some(index) => {
-            let vocab_size = model.facts.vocab_size;
-            Err(RequestError::UnknownToken { index, id: tokens[index], vocab_size }.into())
-        }
-        None => Ok(Json(Text { content: model.tokenizer.decode(&tokens, SpecialText::Keep) })),
+    if tokens.len() > MOST {
+        return Err(ApiError::field("tokens", format!("has more than {MOST} tokens")).coded("invalid_value"));
     }
+    server
+        .work(move |server| {
+            let model = &server.model;
+            let vocab_size = model.facts.vocab_size;
+            match tokens.iter().position(|&id| id as usize >= vocab_size) {
+                Some(index) => {
+                    Err(RequestError::UnknownToken { index, id: tokens[index], vocab_size }.into())
+                }
+                None => Ok(Json(Text { content: model.tokenizer.decode(&tokens, SpecialText::Keep) })),
+            }
+        })
+        .await
 }
 
 /// Shows what the model would read.

@@ -27,8 +27,8 @@ pub(crate) fn prepare(server: &Server, request: &ChatRequest) -> Result<Prepared
     let model = &server.model;
     model.check_name(request.model.as_deref())?;
     let text = render(model, request)?;
-    let prompt = model.tokenizer.encode(&text)?;
-    model.check_prompt(&prompt)?;
+    let prompt = model.encode(&text, "messages")?;
+    model.check_prompt(&prompt, "messages")?;
     let mut sampling = request.choosing.sampling(&model.sampling, model.facts.vocab_size)?;
     let tools = request.tools.as_ref();
     if tools.is_some_and(|tools| tools.choice == ToolChoice::None) {

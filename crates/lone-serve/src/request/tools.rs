@@ -157,6 +157,11 @@ impl Function {
         };
         fields.take::<bool>("strict").map_err(at)?;
         fields.finish().map_err(at)?;
+        let kind = function.parameters.as_ref().and_then(|parameters| parameters.get("type"));
+        if let Some(kind) = kind.filter(|kind| *kind != "object") {
+            let problem = format!("has the type {kind}, and arguments are an object");
+            return Err(ApiError::field(format!("{path}.parameters"), problem).coded("invalid_value"));
+        }
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if function.name.is_empty() || function.name.len() > 64 || !function.name.chars().all(allowed) {
             let problem = "must be 1 to 64 letters, digits, `_`, `-` or `.`";
@@ -266,6 +271,10 @@ mod tests {
             (json!([{"type": "function", "function": {"name": "a b"}}]), "tools[0].function.name"),
             (
                 json!([{"type": "function", "function": {"name": "f", "parameters": 1}}]),
+                "tools[0].function.parameters",
+            ),
+            (
+                json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]),
                 "tools[0].function.parameters",
             ),
             (json!([{"type": "function", "function": {"name": "f", "color": 1}}]), "tools[0].function.color"),

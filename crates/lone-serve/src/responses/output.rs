@@ -79,10 +79,10 @@ impl Output {
     /// The last events.
     pub(super) fn end(&mut self, tally: &Tally, reasoning_tokens: usize) -> Vec<Value> {
         let mut events = Vec::new();
-        self.close(&mut events);
         if self.response.status == "in_progress" {
             self.response.status = "completed";
         }
+        self.close(&mut events);
         self.response.usage = Some(usage(&tally.usage(reasoning_tokens)));
         self.response.timings = Some(tally.timings());
         events.push(self.response.event(&format!("response.{}", self.response.status)));
@@ -138,7 +138,9 @@ impl Output {
         events.push(done);
         events.push(json!({"type": "response.content_part.done", "item_id": open.id, "output_index": index,
             "content_index": 0, "part": open.part()}));
-        self.finish_item(open.item("completed", vec![open.part()]), events);
+        // What was open when the answer was cut off is no more complete than the answer.
+        let status = if self.response.status == "incomplete" { "incomplete" } else { "completed" };
+        self.finish_item(open.item(status, vec![open.part()]), events);
     }
 
     fn add_call(&mut self, call: ToolCallDelta, events: &mut Vec<Value>) {

@@ -121,6 +121,48 @@ fn several_answers_have_seeds_of_their_own_and_read_the_prompt_once() {
 }
 
 #[test]
+fn several_answers_stream_each_under_its_index() {
+    let host = Host::new();
+    let chunks = host.stream(
+        "/v1/chat/completions",
+        &france(json!({"n": 3, "stream": true, "stream_options": {"include_usage": true}})),
+    );
+    for index in 0..3 {
+        let mine: Vec<Value> =
+            chunks.iter().filter(|chunk| chunk["choices"][0]["index"] == index).cloned().collect();
+        assert_eq!(mine[0]["choices"][0]["delta"]["role"], "assistant");
+        assert_eq!(content(&mine), FRANCE);
+        assert_eq!(mine.last().unwrap()["choices"][0]["finish_reason"], "stop");
+    }
+    assert_eq!(chunks[chunks.len() - 2]["usage"]["prompt_tokens"], 16);
+}
+
+#[test]
+fn chats_that_grow_in_turns_are_read_only_where_they_are_new() {
+    let host = Host::new();
+    let mut chats = [vec![], vec![]];
+    let mut known = [0, 0];
+    let turns = [
+        ["What is the capital of France?", "What is 3 + 4?"],
+        ["Count from 3 to 9.", "What is 2 + 2?"],
+        ["What is 5 + 1?", "Count from 1 to 4."],
+    ];
+    for questions in turns {
+        for (chat, question) in questions.into_iter().enumerate() {
+            chats[chat].push(json!({"role": "user", "content": question}));
+            let answer = host.chat(&json!({"messages": chats[chat]}));
+            let usage = &answer["usage"];
+            let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap();
+            assert!(cached >= known[chat], "{cached} of {} for {question}", known[chat]);
+            assert_eq!(answer["timings"]["prompt_n"], usage["prompt_tokens"].as_u64().unwrap() - cached);
+            // The next prompt goes on behind the end of this answer, whose last token it has still to read.
+            known[chat] = usage["total_tokens"].as_u64().unwrap() - 1;
+            chats[chat].push(answer["choices"][0]["message"].clone());
+        }
+    }
+}
+
+#[test]
 fn logprobs_are_one_entry_a_token_whole_or_streamed() {
     let host = Host::new();
     let asked = json!({"logprobs": true, "top_logprobs": 2});

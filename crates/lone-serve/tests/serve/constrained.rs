@@ -32,6 +32,14 @@ fn structured_answers_validate_whatever_was_asked_and_however_tokens_are_chosen(
         json!({"type": "array", "items": {"enum": ["red", "green"]}, "minItems": 1, "maxItems": 3}),
         json!({"type": "object", "properties": {"kind": {"const": "x"}, "next": {"$ref": "#/$defs/n"}},
             "required": ["kind"], "$defs": {"n": {"anyOf": [{"type": "null"}, {"type": "number"}]}}}),
+        json!({"type": "object", "properties": {"id": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3}$"}, "on": {"format": "date", "type": "string"},
+            "size": {"type": "integer", "minimum": 3, "maximum": 17}, "step": {"type": "number", "multipleOf": 0.5, "minimum": 0, "maximum": 9}},
+            "required": ["id", "on", "size", "step"], "additionalProperties": false}),
+        json!({"type": "object", "properties": {"pet": {"oneOf": [
+            {"type": "object", "properties": {"kind": {"const": "cat"}, "lives": {"enum": [1, 9]}}, "required": ["kind", "lives"], "additionalProperties": false},
+            {"type": "object", "properties": {"kind": {"const": "dog"}, "good": {"type": "boolean"}}, "required": ["kind", "good"], "additionalProperties": false},
+            {"type": "null"}]}}, "required": ["pet"], "additionalProperties": false}),
+        json!({"allOf": [{"type": "array", "prefixItems": [{"type": "boolean"}, {"type": ["string", "null"], "maxLength": 4}]}, {"minItems": 2, "maxItems": 2}]}),
     ];
     let mut complete = 0;
     for (i, wanted) in schemas.iter().enumerate() {
@@ -47,7 +55,7 @@ fn structured_answers_validate_whatever_was_asked_and_however_tokens_are_chosen(
             complete += 1;
         }
     }
-    assert!(complete >= 5, "{complete}");
+    assert!(complete >= 12, "{complete}");
 }
 
 #[test]
@@ -90,4 +98,39 @@ fn schemas_that_cannot_be_followed_are_refused_by_name() {
     let refused = |format| host.post("/v1/chat/completions", &body(format)).refused();
     assert_eq!(refused(schema(&json!({"type": "nonsense"}))), "response_format.json_schema.schema");
     assert_eq!(refused(schema(&json!({"oneOf": [{}, {}]}))), "response_format.json_schema.schema");
+    assert_eq!(refused(schema(&json!({"$ref": "#"}))), "response_format.json_schema.schema");
+}
+
+#[test]
+fn a_schema_that_turns_out_to_be_too_much_is_the_askers_fault_in_answers_and_in_streams() {
+    let host = Host::new();
+    let properties: Value = (0..700).map(|i| (format!("p{i}"), json!({"type": "string"}))).collect();
+    let wanted = schema(&json!({"type": "object", "properties": properties}));
+    let mut body =
+        json!({"messages": [{"role": "user", "content": "Write JSON."}], "response_format": wanted});
+    let refusal = host.post("/v1/chat/completions", &body).json(400);
+    assert_eq!(refusal["error"]["type"], "invalid_request_error");
+    body["stream"] = true.into();
+    let events = host.stream("/v1/chat/completions", &body);
+    assert_eq!(events[events.len() - 2]["error"]["type"], "invalid_request_error");
+    assert_eq!(host.get("/health").status, 200);
+}
+
+#[test]
+fn characters_of_several_tokens_stream_whole_and_stop_strings_end_them() {
+    let host = Host::new();
+    let text = "naïve 世界 😀 done";
+    let stream = |stop: Value| -> Vec<String> {
+        let body = json!({"messages": [{"role": "user", "content": "x"}], "stream": true, "stop": stop,
+            "response_format": schema(&json!({"const": text}))});
+        let chunks = host.stream("/v1/chat/completions", &body);
+        let pieces = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str());
+        pieces.map(str::to_owned).collect()
+    };
+    let pieces = stream(json!(null));
+    assert_eq!(pieces.concat(), format!("\"{text}\""));
+    assert!(pieces.iter().all(|piece| !piece.contains('\u{fffd}')), "{pieces:?}");
+    for stop in ["界 😀", "😀", "ïv"] {
+        assert_eq!(stream(json!([stop])).concat(), format!("\"{}", text.split(stop).next().unwrap()));
+    }
 }

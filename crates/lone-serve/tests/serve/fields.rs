@@ -120,6 +120,30 @@ fn properties(schemas: &Value, schema: &Value) -> Vec<String> {
 }
 
 #[test]
+fn every_status_of_a_refusal_is_in_the_document() {
+    let document = Host::new().get("/openapi.json").json(200);
+    let statuses = |path: &str, method: &str| -> Vec<String> {
+        document["paths"][path][method]["responses"].as_object().unwrap().keys().cloned().collect()
+    };
+    for status in ["200", "400", "401", "408", "413", "415", "429", "500", "503", "504"] {
+        assert!(statuses("/v1/chat/completions", "post").contains(&status.to_owned()), "{status}");
+    }
+    assert!(statuses("/v1/models", "get").contains(&"401".to_owned()));
+}
+
+#[test]
+fn prompts_that_are_far_too_long_are_refused_unread() {
+    let host = Host::new();
+    let long = "a".repeat(4_000_000);
+    let body = json!({"messages": [{"role": "user", "content": long}]});
+    assert_eq!(host.post("/v1/chat/completions", &body).refused(), "messages");
+    assert_eq!(host.post("/v1/responses", &json!({"input": long})).refused(), "input");
+    assert_eq!(host.post("/v1/completions", &json!({"prompt": long})).refused(), "prompt");
+    assert_eq!(host.post("/tokenize", &json!({"content": long})).refused(), "content");
+    assert_eq!(host.post("/v1/completions", &json!({"prompt": [[]]})).refused(), "prompt");
+}
+
+#[test]
 fn another_model_is_not_found_by_name() {
     let host = Host::new();
     let refusal = host.post("/v1/chat/completions", &with("model", json!("gpt-9"))).json(404);

@@ -59,6 +59,21 @@ fn events_tell_the_same_in_order() {
 }
 
 #[test]
+fn an_answer_that_is_cut_off_is_incomplete_and_so_is_its_last_item() {
+    let host = Host::new();
+    let body = json!({"input": "What is the capital of France?", "max_output_tokens": 3, "stream": true});
+    let events = host.stream("/v1/responses", &body);
+    let [.., done, last] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(
+        (&done["type"], &done["item"]["status"]),
+        (&json!("response.output_item.done"), &json!("incomplete"))
+    );
+    assert_eq!(last["type"], "response.incomplete");
+    assert_eq!(last["response"]["incomplete_details"]["reason"], "max_output_tokens");
+    assert_eq!(last["response"]["output"][0]["status"], "incomplete");
+}
+
+#[test]
 fn a_tool_goes_round() {
     let host = Host::new();
     let mut input = vec![json!({"role": "user", "content": "What is the weather in Berlin?"})];
