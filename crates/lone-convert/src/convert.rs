@@ -10,9 +10,9 @@ use crate::extents::MAX_CHANNELS;
 use crate::plan::BundlePlan;
 use crate::staging::{Staging, Target};
 use crate::survey::Survey;
-use crate::weights::Rectangle;
+use crate::weights::{Rectangle, Storage};
 use crate::write::{BundleFiles, EMBEDDINGS_FILE};
-use crate::{ConvertError, ConvertOptions, Note, Phase, Progress, facts, space};
+use crate::{ConvertError, ConvertOptions, Note, Phase, Progress, auto, facts, space};
 
 /// A bundle that was written.
 #[derive(Debug)]
@@ -40,7 +40,11 @@ pub fn convert(
     let target = Target::new(out, options.force)?;
     let palettizer = Palettizer::new(checkpoint, options.calibrate.as_ref())?;
     let survey = Survey::new(checkpoint, progress)?;
-    let plan = BundlePlan::new(checkpoint, &survey, options)?;
+    let Making { storage, palettizer, note } = match options.target_cosine {
+        Some(target) => auto::choose(checkpoint, &survey, options, target, progress)?,
+        None => Making { storage: options.storage(), palettizer, note: None },
+    };
+    let plan = BundlePlan::new(checkpoint, &survey, options, &storage)?;
 
     let embeddings = Rectangle::whole(checkpoint.embed());
     let bytes = plan.weight_bytes() + 2 * embeddings.elements() as u64;
@@ -50,8 +54,15 @@ pub fn convert(
     let conversion = write(checkpoint, options, &survey, plan, palettizer, &staging, progress)
         .and_then(|conversion| staging.commit().map(|()| conversion));
     let mut conversion = conversion.map_err(|error| error.with_space(out, bytes))?;
-    conversion.notes.extend(text_notes);
+    conversion.notes.extend(text_notes.into_iter().chain(note));
     Ok(conversion)
+}
+
+/// How matrices come to be stored.
+pub(crate) struct Making<'c> {
+    pub(crate) storage: Storage,
+    pub(crate) palettizer: Palettizer<'c>,
+    pub(crate) note: Option<Note>,
 }
 
 fn write(

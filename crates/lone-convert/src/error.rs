@@ -69,6 +69,11 @@ impl ConvertError {
         move |source| ConvertError::Io { action, path: path.into(), source }
     }
 
+    /// Says why there can be no calibration.
+    pub(crate) fn calibration(reason: impl ToString) -> Self {
+        ConvertError::Calibration { reason: reason.to_string() }
+    }
+
     /// Whether the fault is lone's own, and not the input's or the machine's.
     pub fn is_internal(&self) -> bool {
         matches!(self, ConvertError::Graph(_))

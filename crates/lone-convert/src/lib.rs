@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod auto;
 mod calibrate;
 mod chunk;
 mod convert;

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use crate::WeightPrecision;
+
 /// A remark on a conversion; callers decide where it is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Note {
     /// Something about the checkpoint itself.
     Checkpoint(lone_lfm::Warning),
@@ -22,6 +24,13 @@ pub enum Note {
         asked: usize,
         /// Rows a table there are.
         used: usize,
+    },
+    /// The precisions that were chosen for matrices.
+    Chosen {
+        /// Matrices of each precision.
+        counts: Vec<(WeightPrecision, usize)>,
+        /// Mean cosine of the logits that was measured.
+        cosine: f64,
     },
     /// Chunks have fewer layers than asked for, to stay loadable.
     FewerLayers {
@@ -54,6 +63,16 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Note::Checkpoint(warning) => write!(f, "{warning}"),
+            Note::Chosen { counts, cosine } => {
+                let used = counts.iter().filter(|(_, count)| *count > 0);
+                let counts: Vec<String> =
+                    used.map(|(precision, count)| format!("{count} in {precision}")).collect();
+                let counts = counts.join(", ");
+                write!(
+                    f,
+                    "matrices: {counts}; cosine of the logits {cosine:.6} on text they were not fitted to"
+                )
+            }
             Note::Unscaled { tensor } => write!(
                 f,
                 "tensor `{tensor}` times 16 does not fit fp16; it stays unscaled, and small products may be lost on the Neural Engine"

@@ -14,7 +14,7 @@ use crate::{Calibration, ConvertError, WeightPrecision};
 const MAX_CTX: usize = 1 << 20;
 
 /// How to convert. Fields are called as the flags of `lone convert` are, where there is one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ConvertOptions {
     /// Context lengths in tokens, ascending: rows of a full-attention cache. Sessions begin at the first and move up.
     pub ctx: Vec<usize>,
@@ -34,9 +34,12 @@ pub struct ConvertOptions {
     pub ring: bool,
     /// What the matrices of linear layers and heads are stored as.
     pub precision: WeightPrecision,
+    /// Choose the precision of each matrix instead: the smallest bundle whose logits have this mean cosine with the
+    /// checkpoint's.
+    pub target_cosine: Option<f64>,
     /// Rows of a matrix that share a table, or 0 for all; `None` for what suits the precision.
     pub group: Option<usize>,
-    /// Text to fit palettes to; `None` to fit them to the weights alone.
+    /// Text to fit palettes to; `None` to fit them to the weights alone, or to choose with that which comes with lone.
     pub calibrate: Option<Calibration>,
     /// Write graphs that keep their precision on the Neural Engine.
     pub precision_rules: bool,
@@ -58,6 +61,7 @@ impl Default for ConvertOptions {
             prefill_only: false,
             ring: true,
             precision: WeightPrecision::Fp16,
+            target_cosine: None,
             group: None,
             calibrate: None,
             precision_rules: true,
@@ -111,11 +115,12 @@ impl ConvertOptions {
     }
 
     fn check_conflicts(&self) -> Result<(), ConvertError> {
-        if self.group.is_some() && self.precision == WeightPrecision::Fp16 {
+        let fp16 = self.precision == WeightPrecision::Fp16 && self.target_cosine.is_none();
+        if self.group.is_some() && fp16 {
             let why = "only palettes have groups";
             return Err(ConvertError::Conflict { first: "--group", second: "--precision fp16", why });
         }
-        if self.calibrate.is_some() && self.precision == WeightPrecision::Fp16 {
+        if self.calibrate.is_some() && fp16 {
             let why = "only palettes can be fitted to text";
             let (first, second) = ("--calibrate", "--precision fp16");
             return Err(ConvertError::Conflict { first, second, why });
@@ -134,10 +139,9 @@ impl ConvertOptions {
         Ok(())
     }
 
-    /// How matrices are stored.
+    /// How matrices are stored, where that is not to be found out.
     pub(crate) fn storage(&self) -> Storage {
-        let group = self.group.unwrap_or_else(|| self.precision.usual_group());
-        Storage { precision: self.precision, group }
+        Storage::uniform(self.precision, self.group)
     }
 
     /// The flags that shape a bundle, by name, for its provenance.
@@ -151,7 +155,8 @@ impl ConvertOptions {
             ("decode-only", json!(self.decode_only)),
             ("prefill-only", json!(self.prefill_only)),
             ("ring", json!(self.ring)),
-            ("precision", json!(self.precision.name())),
+            ("precision", json!(self.target_cosine.map_or(self.precision.name(), |_| "auto"))),
+            ("target-cos", json!(self.target_cosine)),
             ("group", json!(self.group)),
             ("calibrate", json!(self.calibrate.as_ref().map(Calibration::name))),
             ("precision-rules", json!(self.precision_rules)),

@@ -9,7 +9,7 @@ use crate::package::PackagePlan;
 use crate::precision::Precision;
 use crate::session::Session;
 use crate::survey::Survey;
-use crate::weights::PackageWeights;
+use crate::weights::{PackageWeights, Storage};
 use crate::{ConvertError, ConvertOptions, Note, chunk, head};
 
 /// What will be written.
@@ -26,6 +26,7 @@ impl<'c> BundlePlan<'c> {
         checkpoint: &'c Checkpoint,
         survey: &'c Survey,
         options: &ConvertOptions,
+        storage: &Storage,
     ) -> Result<Self, ConvertError> {
         let config = checkpoint.config();
         let precision = if options.precision_rules { Precision::Rules } else { Precision::Naive };
@@ -36,7 +37,7 @@ impl<'c> BundlePlan<'c> {
             notes.push(Note::LongContext { ctx, max_positions });
         }
         let mut packages = Vec::new();
-        let weights = || PackageWeights::new(survey, precision, options.storage());
+        let weights = || PackageWeights::new(survey, precision, storage.clone());
         let passes = Pass::of_chunks(options);
         for span in chunk_spans(&layer_bytes(checkpoint), options.layers_per_model, &mut notes) {
             packages.push(chunk::plan(checkpoint, &session, weights(), span, &passes)?);

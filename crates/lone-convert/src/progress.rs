@@ -5,6 +5,8 @@
 pub enum Phase {
     /// Reading all weights once: ranges and the source's hash.
     Survey,
+    /// Measuring what palettes cost, to choose among them.
+    Choose,
     /// Writing the bundle.
     Write,
 }

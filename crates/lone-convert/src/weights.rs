@@ -3,6 +3,7 @@
 //! A blob is a rectangle of a tensor, times a power of two, in fp16, or the indices or tables of one that is
 //! palettized. Functions refer to blobs by [`Weight`]; the writer goes through the [`Source`]s in the same order.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lone_lfm::Tensor;
@@ -93,11 +94,20 @@ impl Weight {
 }
 
 /// How the matrices of a bundle are stored.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Storage {
     pub(crate) precision: WeightPrecision,
-    /// Rows a table; 0 for all of a matrix.
-    pub(crate) group: usize,
+    /// What is stored otherwise, by tensor.
+    pub(crate) exceptions: BTreeMap<String, WeightPrecision>,
+    /// Rows a table, 0 for all of a matrix; `None` for what suits the precision.
+    pub(crate) group: Option<usize>,
+}
+
+impl Storage {
+    /// All matrices alike.
+    pub(crate) fn uniform(precision: WeightPrecision, group: Option<usize>) -> Self {
+        Storage { precision, exceptions: BTreeMap::new(), group }
+    }
 }
 
 /// The weights of a package, placed one after the other as its modules are loaded.
@@ -175,7 +185,8 @@ impl<'c> PackageWeights<'c> {
 
     /// How `rows` rows of a matrix are palettized, if they are.
     fn palettes(&mut self, matrix: &Tensor<'c>, rows: usize) -> Option<PaletteFormat> {
-        let Storage { precision, group } = self.storage;
+        let precision = self.storage.exceptions.get(matrix.name()).copied().unwrap_or(self.storage.precision);
+        let group = self.storage.group.unwrap_or_else(|| precision.usual_group());
         let format = PaletteFormat::new(precision, group, rows)?;
         if format.group_rows < group.min(rows) {
             let tensor = matrix.name().to_owned();

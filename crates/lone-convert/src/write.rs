@@ -179,9 +179,9 @@ fn write_blobs(
                 for (part, columns) in parts.iter().zip(&matrix.parts) {
                     let elements = matrix.rows.len() * columns.len();
                     writer.put(matrix.format.indices, elements, &part.indices).map_err(failed)?;
-                    let tables: &[u8] = bytemuck::cast_slice(&part.tables);
+                    let tables = bytemuck::cast_slice(&part.tables);
                     writer.put(DType::F16, part.tables.len(), tables).map_err(failed)?;
-                    report.advance((part.indices.len() + tables.len()) as u64)?;
+                    report.advance(part.bytes())?;
                 }
             }
         }

@@ -11,6 +11,8 @@ mod norm;
 mod short_conv;
 
 use std::cell::RefCell;
+use std::fmt::Debug;
+use std::ops::Range;
 
 use crate::checkpoint::{LayerTensors, Operator};
 use crate::{Checkpoint, Config, LayerKind, Tensor};
@@ -45,24 +47,37 @@ pub enum ReferenceError {
 /// Rows of logits made at a time; at V = 128 000 they take 32 MB.
 const LOGIT_ROWS: usize = 64;
 
+/// Stands in for matrices of a checkpoint.
+pub trait Substitute: Debug + Sync {
+    /// Writes rows of what stands in for `matrix` to `out`, (rows, C), and says so; or leaves the checkpoint's.
+    fn read_rows_f32(&self, matrix: &Tensor<'_>, rows: Range<usize>, out: &mut [f32]) -> bool;
+}
+
 /// The f32 forward pass over a checkpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
     checkpoint: &'a Checkpoint,
     threads: usize,
+    substitute: Option<&'a dyn Substitute>,
 }
 
 impl<'a> Reference<'a> {
     /// A forward pass that uses every core.
     pub fn new(checkpoint: &'a Checkpoint) -> Reference<'a> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Reference { checkpoint, threads }
+        Reference { checkpoint, threads, substitute: None }
     }
 
     /// The same with `threads` threads, at least one.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Reference<'a> {
         Reference { threads: threads.max(1), ..self }
+    }
+
+    /// The same with what `substitute` puts in the place of matrices of linear layers.
+    #[must_use]
+    pub fn with_substitute(self, substitute: &'a dyn Substitute) -> Reference<'a> {
+        Reference { substitute: Some(substitute), ..self }
     }
 
     /// Runs `tokens` from position 0 on. `observe` sees every stage, `(T, D)`, in order; the result is that of
@@ -131,8 +146,8 @@ impl<'a> Reference<'a> {
         }
     }
 
-    fn linear(&self) -> Linear<'static> {
-        Linear { threads: self.threads, watch: None }
+    fn linear(&self) -> Linear<'a> {
+        Linear { threads: self.threads, watch: None, substitute: self.substitute }
     }
 
     fn block<'b>(&'b self, layer: usize, linear: Linear<'b>) -> Block<'b> {

@@ -19,7 +19,7 @@ pub(crate) enum BundleSource {
     /// It is there.
     Named(PathBuf),
     /// This checkpoint's, converted so.
-    Converted(ModelSource, ConvertOptions),
+    Converted(ModelSource, Box<ConvertOptions>),
 }
 
 impl BundleSource {
@@ -34,7 +34,7 @@ impl BundleSource {
         }
         let model = source.model.as_deref().expect("clap requires a bundle or a model");
         let options = conversion::options(conversion)?;
-        Ok(BundleSource::Converted(ModelSource::resolve(model)?, options))
+        Ok(BundleSource::Converted(ModelSource::resolve(model)?, Box::new(options)))
     }
 
     /// Its directory. A checkpoint is fetched first if need be, and only converted if `check` likes it.

@@ -14,6 +14,9 @@ use crate::interrupt::Interrupt;
 use crate::source::CheckpointDir;
 use crate::ui::{Progress, Ui};
 
+/// The cosine that `--precision auto` aims at if not told.
+const USUAL_TARGET: f64 = 0.999;
+
 /// A bundle that was written, and what it took.
 #[derive(Debug)]
 pub(crate) struct Converted {
@@ -44,7 +47,8 @@ pub(crate) fn options(args: &ConversionArgs) -> Result<ConvertOptions, ConvertEr
         decode_only: args.decode_only,
         prefill_only: args.prefill_only,
         ring: !args.no_ring,
-        precision: args.precision.map_or(default.precision, weight_precision),
+        precision: args.precision.and_then(weight_precision).unwrap_or(default.precision),
+        target_cosine: target_cosine(args)?,
         group: args.group,
         calibrate: args.calibrate.clone(),
         precision_rules: !args.no_precision_rules,
@@ -54,12 +58,28 @@ pub(crate) fn options(args: &ConversionArgs) -> Result<ConvertOptions, ConvertEr
     Ok(options)
 }
 
-fn weight_precision(precision: Precision) -> WeightPrecision {
+/// The one precision of all weights, if there is one.
+fn weight_precision(precision: Precision) -> Option<WeightPrecision> {
     match precision {
-        Precision::Fp16 => WeightPrecision::Fp16,
-        Precision::Lut8 => WeightPrecision::Lut8,
-        Precision::Lut6 => WeightPrecision::Lut6,
-        Precision::Lut4 => WeightPrecision::Lut4,
+        Precision::Fp16 => Some(WeightPrecision::Fp16),
+        Precision::Lut4 => Some(WeightPrecision::Lut4),
+        Precision::Lut6 => Some(WeightPrecision::Lut6),
+        Precision::Lut8 => Some(WeightPrecision::Lut8),
+        Precision::Auto => None,
+    }
+}
+
+fn target_cosine(args: &ConversionArgs) -> Result<Option<f64>, ConvertError> {
+    if args.precision == Some(Precision::Auto) {
+        return Ok(Some(args.target_cos.unwrap_or(USUAL_TARGET)));
+    }
+    match args.target_cos {
+        None => Ok(None),
+        Some(_) => Err(ConvertError::Conflict {
+            first: "--target-cos",
+            second: "a fixed --precision",
+            why: "only `--precision auto` aims at a cosine",
+        }),
     }
 }
 
@@ -99,6 +119,7 @@ impl lone_convert::Progress for Watcher<'_> {
     fn begin(&mut self, phase: Phase, bytes: u64) {
         let what = match phase {
             Phase::Survey => "reading",
+            Phase::Choose => "measuring",
             Phase::Write => "writing",
         };
         // The bar before this one goes first, so that there is never more than one.
@@ -124,6 +145,17 @@ mod tests {
     #[test]
     fn what_is_not_typed_is_the_converters_default() {
         assert_eq!(options(&ConversionArgs::default()).unwrap(), ConvertOptions::default());
+    }
+
+    #[test]
+    fn a_cosine_is_aimed_at_by_auto_alone() {
+        let args = |precision, target_cos| {
+            options(&ConversionArgs { precision, target_cos, ..ConversionArgs::default() })
+        };
+        assert_eq!(args(Some(Precision::Auto), None).unwrap().target_cosine, Some(USUAL_TARGET));
+        assert_eq!(args(Some(Precision::Auto), Some(0.9)).unwrap().target_cosine, Some(0.9));
+        let error = args(Some(Precision::Lut4), Some(0.9)).unwrap_err();
+        assert!(error.to_string().starts_with("--target-cos and a fixed --precision do not go"), "{error}");
     }
 
     #[test]

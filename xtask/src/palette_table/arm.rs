@@ -24,6 +24,8 @@ pub enum Fit {
     Grouped,
     /// One for 16 rows, fitted to text.
     Calibrated,
+    /// One for 8 rows, fitted to text.
+    Finer,
 }
 
 impl Arm {
@@ -31,7 +33,9 @@ impl Arm {
     pub fn all() -> Vec<Arm> {
         let mut arms = vec![Arm { precision: WeightPrecision::Fp16, fit: Fit::None }];
         for precision in [WeightPrecision::Lut8, WeightPrecision::Lut6, WeightPrecision::Lut4] {
-            arms.extend([Fit::Plain, Fit::Grouped, Fit::Calibrated].map(|fit| Arm { precision, fit }));
+            arms.extend(
+                [Fit::Plain, Fit::Grouped, Fit::Calibrated, Fit::Finer].map(|fit| Arm { precision, fit }),
+            );
         }
         arms
     }
@@ -44,8 +48,9 @@ impl Arm {
                 Fit::None => None,
                 Fit::Plain => Some(0),
                 Fit::Grouped | Fit::Calibrated => Some(16),
+                Fit::Finer => Some(8),
             },
-            calibrate: (self.fit == Fit::Calibrated).then_some(Calibration::Builtin),
+            calibrate: matches!(self.fit, Fit::Calibrated | Fit::Finer).then_some(Calibration::Builtin),
             ctx: vec![512],
             prefill: vec![32],
             spec_drafts: Some(31),
@@ -61,6 +66,7 @@ impl fmt::Display for Fit {
             Fit::Plain => "`--group 0`",
             Fit::Grouped => "`--group 16`",
             Fit::Calibrated => "`--group 16 --calibrate builtin`",
+            Fit::Finer => "`--group 8 --calibrate builtin`",
         })
     }
 }

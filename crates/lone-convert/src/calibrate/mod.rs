@@ -19,10 +19,11 @@ use crate::palette::Sensitivity;
 use crate::workers::Report;
 use moments::second_moments;
 pub(crate) use palettizer::Palettizer;
+pub(crate) use text::sequences;
 
 /// What is added to the second moment of each input, whose mean is 1: inputs that the text does not excite still
-/// count for something.
-const DAMPING: f32 = 0.01;
+/// count for something. A tenth of it loses as little on average, and more where it loses most.
+const DAMPING: f32 = 0.1;
 
 /// Text that palettes are fitted to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -64,18 +65,20 @@ struct Inputs {
 }
 
 impl<'c> Calibrator<'c> {
-    /// In front of the first layer.
+    /// In front of the first layer, with the tokens of some text.
     ///
     /// # Errors
-    /// [`ConvertError::Calibration`] if the text cannot be had as tokens.
-    pub(crate) fn new(checkpoint: &'c Checkpoint, calibration: &Calibration) -> Result<Self, ConvertError> {
+    /// [`ConvertError::Calibration`] if a token is outside the vocabulary.
+    pub(crate) fn new(checkpoint: &'c Checkpoint, sequences: &[Vec<u32>]) -> Result<Self, ConvertError> {
         let reference = Reference::new(checkpoint);
-        let mut streams = Vec::new();
-        for tokens in text::sequences(checkpoint.dir(), calibration)? {
-            let embedded = reference.embed(&tokens);
-            streams.push(embedded.map_err(|error| ConvertError::Calibration { reason: error.to_string() })?);
-        }
+        let embedded = sequences.iter().map(|tokens| reference.embed(tokens));
+        let streams = embedded.collect::<Result<_, _>>().map_err(ConvertError::calibration)?;
         Ok(Calibrator { checkpoint, reference, streams, next: 0, found: BTreeMap::new() })
+    }
+
+    /// The layer of the matrix that was asked for last; of the head, as many as there are.
+    pub(crate) fn layer(&self) -> usize {
+        self.next.saturating_sub(1)
     }
 
     /// Of the inputs of a matrix, which belongs to the same layer as that asked for before or a later one.
@@ -98,8 +101,8 @@ impl<'c> Calibrator<'c> {
             for inputs in self.next_inputs(report)? {
                 let moments = second_moments(inputs.rows, inputs.columns);
                 if !moments.iter().all(|moment| moment.is_finite()) {
-                    let reason = format!("what `{}` reads is beyond f32", inputs.tensors[0]);
-                    return Err(ConvertError::Calibration { reason });
+                    let name = &inputs.tensors[0];
+                    return Err(ConvertError::calibration(format_args!("what `{name}` reads is beyond f32")));
                 }
                 let sensitivity = Arc::new(Sensitivity::new(&moments, DAMPING));
                 self.found.extend(inputs.tensors.into_iter().map(|name| (name, sensitivity.clone())));

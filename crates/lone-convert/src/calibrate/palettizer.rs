@@ -4,26 +4,33 @@ use std::sync::Mutex;
 
 use lone_lfm::Checkpoint;
 
-use super::{Calibration, Calibrator};
+use super::{Calibration, Calibrator, sequences};
 use crate::ConvertError;
+use crate::auto::PaletteStore;
 use crate::palette::{Matrix, Palettized, palettize};
 use crate::workers::Report;
 
-/// Makes the palettes of a conversion.
+/// Where the palettes of a conversion come from.
 #[derive(Debug)]
-pub(crate) struct Palettizer<'c> {
-    calibrator: Option<Mutex<Calibrator<'c>>>,
+pub(crate) enum Palettizer<'c> {
+    /// The weights alone.
+    Plain,
+    /// The weights and what they are multiplied with.
+    Calibrated(Box<Mutex<Calibrator<'c>>>),
+    /// They are there already.
+    Made(PaletteStore),
 }
 
 impl<'c> Palettizer<'c> {
     /// # Errors
-    /// As [`Calibrator::new`].
+    /// [`ConvertError::Calibration`] if the text cannot be had as tokens of the checkpoint.
     pub(crate) fn new(
         checkpoint: &'c Checkpoint,
         calibration: Option<&Calibration>,
     ) -> Result<Self, ConvertError> {
-        let calibrator = calibration.map(|text| Calibrator::new(checkpoint, text).map(Mutex::new));
-        Ok(Palettizer { calibrator: calibrator.transpose()? })
+        let Some(calibration) = calibration else { return Ok(Palettizer::Plain) };
+        let sequences = sequences(checkpoint.dir(), calibration)?;
+        Ok(Palettizer::Calibrated(Box::new(Mutex::new(Calibrator::new(checkpoint, &sequences)?))))
     }
 
     /// The parts of a matrix. With calibration, layers must come in their order.
@@ -35,13 +42,15 @@ impl<'c> Palettizer<'c> {
         matrix: &Matrix<'_>,
         report: &Report<'_>,
     ) -> Result<Vec<Palettized>, ConvertError> {
-        let sensitivity = match &self.calibrator {
-            None => None,
-            Some(calibrator) => {
+        let made = match self {
+            Palettizer::Plain => palettize(matrix, None, report.abandoned()),
+            Palettizer::Calibrated(calibrator) => {
                 let mut calibrator = calibrator.lock().expect("who panics calibrating ends the conversion");
-                Some(calibrator.sensitivity(&matrix.tensor, report)?)
+                let sensitivity = calibrator.sensitivity(&matrix.tensor, report)?;
+                palettize(matrix, Some(&sensitivity), report.abandoned())
             }
+            Palettizer::Made(store) => Some(store.parts(matrix).expect("every matrix was palettized before")),
         };
-        palettize(matrix, sensitivity.as_deref(), report.abandoned()).ok_or(ConvertError::Cancelled)
+        made.ok_or(ConvertError::Cancelled)
     }
 }

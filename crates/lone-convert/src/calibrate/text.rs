@@ -30,14 +30,13 @@ enum Text {
 ///
 /// # Errors
 /// [`ConvertError::Calibration`] if there is no tokenizer, or the file cannot be read or is empty.
-pub(super) fn sequences(dir: &Path, calibration: &Calibration) -> Result<Vec<Vec<u32>>, ConvertError> {
+pub(crate) fn sequences(dir: &Path, calibration: &Calibration) -> Result<Vec<Vec<u32>>, ConvertError> {
     let texts = match calibration {
         Calibration::Builtin => serde_json::from_str(BUILTIN).expect("the text that comes with lone"),
         Calibration::File(path) => read(path)?,
     };
-    let refused = |reason: String| ConvertError::Calibration { reason };
-    let template = ChatTemplate::open(dir).map_err(|error| refused(error.to_string()))?;
-    let tokenizer = Tokenizer::open(dir).map_err(|error| refused(error.to_string()))?;
+    let template = ChatTemplate::open(dir).map_err(ConvertError::calibration)?;
+    let tokenizer = Tokenizer::open(dir).map_err(ConvertError::calibration)?;
     let mut sequences = Vec::new();
     let mut left = MOST_TOKENS;
     for text in texts {
@@ -49,10 +48,10 @@ pub(super) fn sequences(dir: &Path, calibration: &Calibration) -> Result<Vec<Vec
                     add_generation_prompt: false,
                     ..Conversation::new(&messages)
                 };
-                template.render(&conversation).map_err(|error| refused(error.to_string()))?
+                template.render(&conversation).map_err(ConvertError::calibration)?
             }
         };
-        let tokens = tokenizer.encode(&text).map_err(|error| refused(error.to_string()))?;
+        let tokens = tokenizer.encode(&text).map_err(ConvertError::calibration)?;
         for sequence in tokens.chunks(SEQUENCE_TOKENS) {
             let sequence = &sequence[..sequence.len().min(left)];
             left -= sequence.len();
@@ -62,7 +61,7 @@ pub(super) fn sequences(dir: &Path, calibration: &Calibration) -> Result<Vec<Vec
         }
     }
     if sequences.is_empty() {
-        return Err(refused("there is no text".into()));
+        return Err(ConvertError::calibration("there is no text"));
     }
     Ok(sequences)
 }
@@ -72,11 +71,11 @@ fn read(path: &Path) -> Result<Vec<Text>, ConvertError> {
     if path.extension().is_none_or(|extension| extension != "json") {
         return Ok(vec![Text::Plain(text)]);
     }
-    serde_json::from_str(&text).map_err(|error| ConvertError::Calibration {
-        reason: format!(
-            "{} must be a JSON list of texts and of objects with `messages` and `tools`: {error}",
-            path.display()
-        ),
+    serde_json::from_str(&text).map_err(|error| {
+        let path = path.display();
+        ConvertError::calibration(format_args!(
+            "{path} must be a JSON list of texts and of objects with `messages` and `tools`: {error}"
+        ))
     })
 }
 

@@ -41,7 +41,8 @@ impl WeightPrecision {
         }
     }
 
-    fn index_dtype(self) -> Option<DType> {
+    /// Of the indices; `None` where there are none.
+    pub(crate) fn index_dtype(self) -> Option<DType> {
         match self {
             WeightPrecision::Fp16 => None,
             WeightPrecision::Lut4 => Some(DType::U4),

@@ -13,7 +13,7 @@ use super::PaletteFormat;
 use super::batch::{Batch, Setting, TableMaker};
 use super::calibrated::calibrated;
 use super::group::{Group, GroupMaker};
-use super::pack::BitStream;
+use super::pack::{BitStream, unpack};
 use super::sensitivity::Sensitivity;
 
 /// Results that may wait for an earlier one, for each thread.
@@ -40,6 +40,19 @@ pub(crate) struct Palettized {
     pub(crate) indices: Vec<u8>,
     /// (tables, entries).
     pub(crate) tables: Vec<f16>,
+}
+
+impl Palettized {
+    /// Of indices and tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.indices.len() + size_of_val(self.tables.as_slice())) as u64
+    }
+
+    /// The entry that index number `at` names in that table.
+    pub(crate) fn value(&self, format: PaletteFormat, table: usize, at: usize) -> f16 {
+        let index = unpack(&self.indices, format.indices.bits(), at);
+        self.tables[table * format.entries() + usize::from(index)]
+    }
 }
 
 /// Palettizes each part of the matrix, for inputs of that sensitivity or for its own sake; gives up when `abandoned`

@@ -38,6 +38,14 @@ impl BitStream {
     }
 }
 
+/// Number `at` of a stream of `bits` bits each, at most 8.
+pub(super) fn unpack(bytes: &[u8], bits: u32, at: usize) -> u8 {
+    let first = at * bits as usize;
+    let next = bytes.get(first / 8 + 1).copied().unwrap_or(0);
+    let two = u16::from_le_bytes([bytes[first / 8], next]);
+    (two >> (first % 8) & ((1 << bits) - 1)) as u8
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,7 +55,9 @@ mod tests {
         let (first, rest) = numbers.split_at(numbers.len() / 2);
         stream.extend(first.iter().copied());
         stream.extend(rest.iter().copied());
-        stream.finish()
+        let bytes = stream.finish();
+        assert!(numbers.iter().enumerate().all(|(at, &number)| unpack(&bytes, bits, at) == number));
+        bytes
     }
 
     #[test]

@@ -183,6 +183,38 @@ fn a_table_serves_the_rows_asked_for_or_fewer_with_a_note() {
 }
 
 #[test]
+fn precision_auto_reaches_what_it_aims_at_in_fewer_bytes_than_the_widest_palettes() {
+    let text = tempfile::tempdir().unwrap();
+    let text = text.path().join("text.txt");
+    std::fs::write(&text, "The capital of France is Paris. Count from 3 to 9. ".repeat(4)).unwrap();
+    let bytes = |bundle: &Converted| bundle.content.files.iter().map(|file| file.bytes).sum::<u64>();
+    let automatic = ConvertOptions {
+        target_cosine: Some(0.9999),
+        calibrate: Some(Calibration::File(text)),
+        group: Some(0),
+        ..all_functions()
+    };
+    let bundle = converted("tiny-lfm3", &automatic);
+    let widest = converted("tiny-lfm3", &ConvertOptions { group: Some(0), ..options(WeightPrecision::Lut8) });
+    assert!(bytes(&bundle) < bytes(&widest));
+    let Note::Chosen { counts, cosine } = &bundle.notes[0] else { panic!("{:?}", bundle.notes) };
+    assert!(*cosine >= 0.9999, "{cosine}");
+    assert!(counts.iter().filter(|(_, count)| *count > 0).count() > 1, "{counts:?}");
+    // The programs say what the note says.
+    let mut found = BTreeMap::new();
+    for graph in &bundle.content.graphs {
+        let package = Package::open(&bundle.path(&graph.package)).unwrap();
+        for stored in stored(&package, package.program.function("decode").unwrap()).into_values() {
+            *found.entry(stored.tables[0].len()).or_insert(0) += 1;
+        }
+    }
+    for (precision, entries) in WIDTHS.into_iter().zip([16, 64, 256]) {
+        let count = counts.iter().find(|(chosen, _)| *chosen == precision).unwrap().1;
+        assert_eq!(found.get(&entries).copied().unwrap_or(0), count, "{precision}");
+    }
+}
+
+#[test]
 fn the_same_checkpoint_gives_the_same_bytes() {
     let hashes = || {
         let files = converted("tiny-lfm2", &options(WeightPrecision::Lut4)).content.files;

@@ -7,6 +7,7 @@ use std::ops::Range;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis};
 
+use super::Substitute;
 use crate::Tensor;
 
 const LANES: usize = 4;
@@ -27,6 +28,8 @@ pub(super) struct Linear<'w> {
     pub(super) threads: usize,
     /// Told of every input before it is used.
     pub(super) watch: Option<Watch<'w>>,
+    /// Asked for every matrix.
+    pub(super) substitute: Option<&'w dyn Substitute>,
 }
 
 impl Linear<'_> {
@@ -49,17 +52,18 @@ impl Linear<'_> {
     }
 
     fn products(self, x: &[f32], weight: Tensor<'_>) -> Vec<f32> {
+        let source = Source { weight, substitute: self.substitute };
         let channels = weight.rows();
         let threads = self.threads.min(x.len() * channels / WORTH_A_THREAD);
         if threads <= 1 {
-            return project(x, weight, 0..channels);
+            return project(source, x, 0..channels);
         }
         let run = channels.div_ceil(threads).next_multiple_of(LEAST_BLOCK_ROWS);
         let runs = (0..channels).step_by(run).map(|start| start..channels.min(start + run));
         let mut y = vec![0.0; x.len() / weight.row_len() * channels];
         std::thread::scope(|scope| {
             let workers: Vec<_> =
-                runs.map(|run| (run.clone(), scope.spawn(move || project(x, weight, run)))).collect();
+                runs.map(|run| (run.clone(), scope.spawn(move || project(source, x, run)))).collect();
             for (run, worker) in workers {
                 let part = worker.join().expect("projecting indexes only what it measured");
                 let rows = y.chunks_exact_mut(channels).zip(part.chunks_exact(run.len()));
@@ -70,9 +74,26 @@ impl Linear<'_> {
     }
 }
 
+/// Where the rows of a matrix come from.
+#[derive(Clone, Copy)]
+struct Source<'w> {
+    weight: Tensor<'w>,
+    substitute: Option<&'w dyn Substitute>,
+}
+
+impl Source<'_> {
+    fn read_rows(self, rows: Range<usize>, out: &mut [f32]) {
+        let substituted =
+            |substitute: &dyn Substitute| substitute.read_rows_f32(&self.weight, rows.clone(), &mut *out);
+        if !self.substitute.is_some_and(substituted) {
+            self.weight.read_rows_f32(rows, out);
+        }
+    }
+}
+
 /// Output channels `run` for every token, `(T, run.len())`.
-fn project(x: &[f32], weight: Tensor<'_>, run: Range<usize>) -> Vec<f32> {
-    let width = weight.row_len();
+fn project(source: Source<'_>, x: &[f32], run: Range<usize>) -> Vec<f32> {
+    let width = source.weight.row_len();
     let block_rows = (BLOCK_ELEMENTS / width).max(LEAST_BLOCK_ROWS).min(run.len());
     let mut block = vec![0.0; block_rows * width];
     let x = ArrayView2::from_shape((x.len() / width, width), x).expect("activations are rows of C");
@@ -81,7 +102,7 @@ fn project(x: &[f32], weight: Tensor<'_>, run: Range<usize>) -> Vec<f32> {
     for (start, mut y) in run.clone().step_by(block_rows).zip(strips) {
         let rows = start..run.end.min(start + block_rows);
         let block = &mut block[..rows.len() * width];
-        weight.read_rows_f32(rows.clone(), block);
+        source.read_rows(rows.clone(), block);
         let weights = ArrayView2::from_shape((rows.len(), width), &*block).expect("a block is rows of C");
         general_mat_mul(1.0, &x, &weights.t(), 0.0, &mut y);
     }

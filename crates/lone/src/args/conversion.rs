@@ -54,6 +54,10 @@ pub(crate) struct ConversionArgs {
     #[arg(long, value_enum, value_name = "PRECISION", help_heading = WEIGHTS)]
     pub(crate) precision: Option<Precision>,
 
+    /// Cosine that the logits of `--precision auto` shall have with the checkpoint's [default: 0.999]
+    #[arg(long, value_name = "COSINE", value_parser = number::cosine, help_heading = WEIGHTS)]
+    pub(crate) target_cos: Option<f64>,
+
     /// Rows of a matrix that share a table of weights, or 0 for all [default: 16; 0 for lut8]
     #[arg(long, value_name = "ROWS", help_heading = WEIGHTS)]
     pub(crate) group: Option<usize>,
@@ -79,6 +83,8 @@ pub(crate) enum Precision {
     Lut6,
     /// 4-bit indices into tables of 16 weights
     Lut4,
+    /// For each matrix what is enough for --target-cos
+    Auto,
 }
 
 fn calibration(text: &str) -> Result<Calibration, Infallible> {
