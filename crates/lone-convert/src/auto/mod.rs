@@ -18,7 +18,7 @@ use std::sync::Mutex;
 
 use lone_lfm::Checkpoint;
 
-use crate::calibrate::{Calibration, Calibrator, Palettizer, sequences};
+use crate::calibrate::{Calibration, Calibrator, Following, Palettizer, sequences};
 use crate::convert::Making;
 use crate::options::ConvertOptions;
 use crate::palette::{Matrix, WeightPrecision, palettize};
@@ -53,7 +53,7 @@ pub(crate) fn choose<'c>(
     progress: &mut dyn Progress,
 ) -> Result<Making<'c>, ConvertError> {
     let calibration = options.calibrate.as_ref().unwrap_or(&Calibration::Builtin);
-    let (held_out, fitted) = split(sequences(checkpoint.dir(), calibration)?);
+    let (held_out, fitted) = split(sequences(checkpoint, calibration)?);
     let mut plans = Vec::new();
     for precision in WIDTHS {
         let storage = Storage::uniform(precision, options.group);
@@ -61,7 +61,7 @@ pub(crate) fn choose<'c>(
     }
     let tensors = by_tensor(&plans);
     let search = Mutex::new(Search {
-        calibrator: Calibrator::new(checkpoint, &fitted)?,
+        calibrator: Calibrator::new(checkpoint, &fitted, Following::Checkpoint)?,
         probe: Probe::new(checkpoint, &held_out)?,
         store: PaletteStore::default(),
     });
@@ -115,7 +115,7 @@ fn fp16_bytes(widths: &[&[Matrix<'_>]]) -> u64 {
 struct Search<'c> {
     calibrator: Calibrator<'c>,
     probe: Probe<'c>,
-    store: PaletteStore,
+    store: PaletteStore<'c>,
 }
 
 /// A choice that was measured.
@@ -126,11 +126,11 @@ struct Found {
     loss: f64,
 }
 
-impl Search<'_> {
+impl<'c> Search<'c> {
     /// Makes all palettes, and measures each tensor's alone.
     fn candidates(
         &mut self,
-        tensors: &[Vec<&[Matrix<'_>]>],
+        tensors: &[Vec<&[Matrix<'c>]>],
         report: &Report<'_>,
     ) -> Result<Vec<Candidate>, ConvertError> {
         let mut candidates = Vec::new();

@@ -1,33 +1,37 @@
-//! Second moments of inputs, no token counting for more than its share.
+//! Products of inputs, no token counting for more than its share.
 
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayViewMut2, Axis, Slice};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, Slice};
 
 use crate::palette::on_all_cores;
 
 /// Rows of the result made at a time.
 const STRIP: usize = 256;
 
-/// Σ a x xᵀ (C,C) over `rows` (T,C), with a = m / (m + the mean square of x), where m is the median of those.
+/// What to multiply each token's `inputs` (T,C) with, (T,1): the root of m / (m + their mean square), where m is the
+/// median of those.
 ///
 /// A few tokens of a trained model may be thousands of times larger than the others; errors there do not matter as
 /// much more, since what follows norms every token alike.
-pub(super) fn second_moments(rows: Vec<f32>, columns: usize) -> Array2<f32> {
-    let mut x = Array2::from_shape_vec((rows.len() / columns, columns), rows).expect("inputs are whole rows");
-    let squares: Vec<f32> = x.rows().into_iter().map(|row| row.dot(&row) / columns as f32).collect();
+pub(super) fn share_alike(inputs: &Array2<f32>) -> Array2<f32> {
+    let squares: Vec<f32> =
+        inputs.rows().into_iter().map(|row| row.dot(&row) / inputs.ncols() as f32).collect();
     let median = median(squares.clone());
-    for (mut row, square) in x.rows_mut().into_iter().zip(squares) {
-        row *= if median > 0.0 { (median / (median + square)).sqrt() } else { 1.0 };
-    }
+    let share = |square: &f32| if median > 0.0 { (median / (median + square)).sqrt() } else { 1.0 };
+    Array2::from_shape_fn((squares.len(), 1), |(token, _)| share(&squares[token]))
+}
+
+/// Σ x xᵀ (C,C) over the rows x of `inputs` (T,C).
+pub(super) fn second_moments(inputs: &Array2<f32>) -> Array2<f32> {
+    let columns = inputs.ncols();
     let mut moments = Array2::zeros((columns, columns));
     let strips = moments.axis_chunks_iter_mut(Axis(0), STRIP).enumerate();
-    on_all_cores(strips, |(number, mut strip): (usize, ArrayViewMut2<'_, f32>)| {
+    on_all_cores(strips, |(number, strip): (usize, ArrayViewMut2<'_, f32>)| {
         // The rest, below the diagonal, is the same.
         let from = number * STRIP;
-        let of_rows = x.slice_axis(Axis(1), Slice::from(from..from + strip.nrows()));
-        let of_columns = x.slice_axis(Axis(1), Slice::from(from..));
-        let mut above = strip.slice_axis_mut(Axis(1), Slice::from(from..));
-        general_mat_mul(1.0, &of_rows.t(), &of_columns, 0.0, &mut above);
+        let (_, mut above) = strip.split_at(Axis(1), from);
+        let of_columns = inputs.slice_axis(Axis(1), Slice::from(from..));
+        general_mat_mul(1.0, &strip_of(inputs, from, above.nrows()).t(), &of_columns, 0.0, &mut above);
     });
     for row in 0..columns {
         for column in 0..row {
@@ -35,6 +39,23 @@ pub(super) fn second_moments(rows: Vec<f32>, columns: usize) -> Array2<f32> {
         }
     }
     moments
+}
+
+/// Σ (w - x) xᵀ (C,C) over the rows w of `wanted` and x of `inputs`, both (T,C).
+pub(super) fn drift(mut wanted: Array2<f32>, inputs: &Array2<f32>) -> Array2<f32> {
+    wanted -= inputs;
+    let columns = inputs.ncols();
+    let mut products = Array2::zeros((columns, columns));
+    let strips = products.axis_chunks_iter_mut(Axis(0), STRIP).enumerate();
+    on_all_cores(strips, |(number, mut strip): (usize, ArrayViewMut2<'_, f32>)| {
+        let of_rows = strip_of(&wanted, number * STRIP, strip.nrows());
+        general_mat_mul(1.0, &of_rows.t(), inputs, 0.0, &mut strip);
+    });
+    products
+}
+
+fn strip_of(inputs: &Array2<f32>, from: usize, columns: usize) -> ArrayView2<'_, f32> {
+    inputs.slice_axis(Axis(1), Slice::from(from..from + columns))
 }
 
 fn median(mut values: Vec<f32>) -> f32 {
@@ -46,30 +67,43 @@ fn median(mut values: Vec<f32>) -> f32 {
 mod tests {
     use super::*;
 
+    fn waves(rows: usize, columns: usize, step: f32) -> Array2<f32> {
+        Array2::from_shape_fn((rows, columns), |(row, column)| ((row * columns + column) as f32 * step).sin())
+    }
+
     #[test]
     fn moments_are_sums_of_outer_products() {
-        let columns = STRIP + 3;
-        let rows: Vec<f32> = (0..5 * columns).map(|i| (i as f32 * 0.7).sin()).collect();
-        let moments = second_moments(rows.clone(), columns);
+        let x = waves(5, STRIP + 3, 0.7);
+        let moments = second_moments(&x);
         assert_eq!(moments, moments.t());
-        let squares: Vec<f32> = rows.chunks(columns).map(|x| x.iter().map(|x| x * x).sum()).collect();
-        let m = median(squares.clone());
         for (r, c) in [(0, 0), (2, 1), (0, STRIP + 1), (STRIP + 2, STRIP + 1)] {
-            let expected: f32 =
-                (rows.chunks(columns).zip(&squares)).map(|(x, square)| m / (m + square) * x[r] * x[c]).sum();
+            let expected: f32 = x.rows().into_iter().map(|x| x[r] * x[c]).sum();
             assert!((moments[[r, c]] - expected).abs() < 1e-4, "{r} {c}");
         }
     }
 
     #[test]
-    fn a_token_a_thousand_times_larger_counts_twice_as_much_as_another_at_most() {
-        let small = [[1.0, 1.0]; 9].concat();
-        let moments = second_moments([small.clone(), vec![1000.0, -1000.0]].concat(), 2);
-        assert!((moments[[0, 0]] - 5.5).abs() < 1e-3, "{moments}");
+    fn drift_is_what_inputs_lack_times_what_they_are() {
+        let (wanted, x) = (waves(5, STRIP + 3, 0.3), waves(5, STRIP + 3, 0.7));
+        let drift = drift(wanted.clone(), &x);
+        for (r, c) in [(0, 0), (2, 1), (1, STRIP + 1), (STRIP + 2, 4)] {
+            let tokens = wanted.rows().into_iter().zip(x.rows());
+            let expected: f32 = tokens.map(|(wanted, x)| (wanted[r] - x[r]) * x[c]).sum();
+            assert!((drift[[r, c]] - expected).abs() < 1e-4, "{r} {c}");
+        }
     }
 
     #[test]
-    fn silence_has_no_moments() {
-        assert_eq!(second_moments(vec![0.0; 6], 2), Array2::<f32>::zeros((2, 2)));
+    fn a_token_a_thousand_times_larger_counts_twice_as_much_as_another_at_most() {
+        let mut x = Array2::ones((10, 2));
+        x.row_mut(9).fill(1000.0);
+        let squares = (&share_alike(&x) * &x).mapv(|x| x * x);
+        assert!((squares[[0, 0]] - 0.5).abs() < 1e-3 && (squares[[9, 0]] - 1.0).abs() < 1e-3, "{squares}");
+    }
+
+    #[test]
+    fn silence_is_silence() {
+        let x = Array2::zeros((3, 2));
+        assert_eq!(second_moments(&(&share_alike(&x) * &x)), Array2::<f32>::zeros((2, 2)));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use lone_lfm::Checkpoint;
 
-use super::{Calibration, Calibrator, sequences};
+use super::{Calibration, Calibrator, Following, sequences};
 use crate::ConvertError;
 use crate::auto::PaletteStore;
 use crate::palette::{Matrix, Palettized, palettize};
@@ -18,7 +18,7 @@ pub(crate) enum Palettizer<'c> {
     /// The weights and what they are multiplied with.
     Calibrated(Box<Mutex<Calibrator<'c>>>),
     /// They are there already.
-    Made(PaletteStore),
+    Made(PaletteStore<'c>),
 }
 
 impl<'c> Palettizer<'c> {
@@ -29,8 +29,12 @@ impl<'c> Palettizer<'c> {
         calibration: Option<&Calibration>,
     ) -> Result<Self, ConvertError> {
         let Some(calibration) = calibration else { return Ok(Palettizer::Plain) };
-        let sequences = sequences(checkpoint.dir(), calibration)?;
-        Ok(Palettizer::Calibrated(Box::new(Mutex::new(Calibrator::new(checkpoint, &sequences)?))))
+        let sequences = sequences(checkpoint, calibration)?;
+        Ok(Palettizer::Calibrated(Box::new(Mutex::new(Calibrator::new(
+            checkpoint,
+            &sequences,
+            Following::Palettes,
+        )?))))
     }
 
     /// The parts of a matrix. With calibration, layers must come in their order.
@@ -47,7 +51,8 @@ impl<'c> Palettizer<'c> {
             Palettizer::Calibrated(calibrator) => {
                 let mut calibrator = calibrator.lock().expect("who panics calibrating ends the conversion");
                 let sensitivity = calibrator.sensitivity(&matrix.tensor, report)?;
-                palettize(matrix, Some(&sensitivity), report.abandoned())
+                let made = palettize(matrix, Some(&sensitivity), report.abandoned());
+                made.inspect(|parts| calibrator.follow(matrix, parts))
             }
             Palettizer::Made(store) => Some(store.parts(matrix).expect("every matrix was palettized before")),
         };

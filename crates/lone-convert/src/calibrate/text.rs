@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use lone_lfm::{ChatTemplate, Conversation, Tokenizer};
+use lone_lfm::{ChatTemplate, Checkpoint, Conversation, Tokenizer};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,6 +18,12 @@ const SEQUENCE_TOKENS: usize = 512;
 /// Tokens of all sequences at most.
 const MOST_TOKENS: usize = 16_384;
 
+/// Tokens of all sequences at most, whatever they cost.
+const CHEAP_TOKENS: usize = 4096;
+
+/// Multiplications that more tokens than those may take in one pass through the model: minutes.
+const MOST_WORK: usize = 1 << 43;
+
 /// A conversation, or a piece of plain text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -26,11 +32,24 @@ enum Text {
     Plain(String),
 }
 
-/// Token sequences of the calibration text, by the tokenizer and template of the checkpoint in `dir`.
+/// Token sequences of the calibration text, as many as are worth their while.
 ///
 /// # Errors
 /// [`ConvertError::Calibration`] if there is no tokenizer, or the file cannot be read or is empty.
-pub(crate) fn sequences(dir: &Path, calibration: &Calibration) -> Result<Vec<Vec<u32>>, ConvertError> {
+pub(crate) fn sequences(
+    checkpoint: &Checkpoint,
+    calibration: &Calibration,
+) -> Result<Vec<Vec<u32>>, ConvertError> {
+    let mut parameters = 0;
+    for layer in 0..checkpoint.config().layers.len() {
+        checkpoint.layer(layer).map(|tensor| parameters += tensor.len());
+    }
+    let most_tokens = (MOST_WORK / parameters.max(1)).clamp(CHEAP_TOKENS, MOST_TOKENS);
+    tokens(checkpoint.dir(), calibration, most_tokens)
+}
+
+/// By the tokenizer and template of the checkpoint in `dir`.
+fn tokens(dir: &Path, calibration: &Calibration, most_tokens: usize) -> Result<Vec<Vec<u32>>, ConvertError> {
     let texts = match calibration {
         Calibration::Builtin => serde_json::from_str(BUILTIN).expect("the text that comes with lone"),
         Calibration::File(path) => read(path)?,
@@ -38,7 +57,7 @@ pub(crate) fn sequences(dir: &Path, calibration: &Calibration) -> Result<Vec<Vec
     let template = ChatTemplate::open(dir).map_err(ConvertError::calibration)?;
     let tokenizer = Tokenizer::open(dir).map_err(ConvertError::calibration)?;
     let mut sequences = Vec::new();
-    let mut left = MOST_TOKENS;
+    let mut left = most_tokens;
     for text in texts {
         let text = match text {
             Text::Plain(text) => text,
@@ -51,8 +70,8 @@ pub(crate) fn sequences(dir: &Path, calibration: &Calibration) -> Result<Vec<Vec
                 template.render(&conversation).map_err(ConvertError::calibration)?
             }
         };
-        let tokens = tokenizer.encode(&text).map_err(ConvertError::calibration)?;
-        for sequence in tokens.chunks(SEQUENCE_TOKENS) {
+        let encoded = tokenizer.encode(&text).map_err(ConvertError::calibration)?;
+        for sequence in encoded.chunks(SEQUENCE_TOKENS) {
             let sequence = &sequence[..sequence.len().min(left)];
             left -= sequence.len();
             if !sequence.is_empty() {
@@ -94,7 +113,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
         fs::write(&path, content).unwrap();
-        sequences(&model("tiny-lfm3"), &Calibration::File(path)).map_err(|error| error.to_string())
+        tokens(&model("tiny-lfm3"), &Calibration::File(path), MOST_TOKENS).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -122,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_text_that_comes_with_lone_is_thousands_of_tokens_in_short_sequences() {
-        let sequences = sequences(&model("tiny-lfm3"), &Calibration::Builtin).unwrap();
+        let sequences = tokens(&model("tiny-lfm3"), &Calibration::Builtin, MOST_TOKENS).unwrap();
         assert!(sequences.iter().all(|sequence| (1..=SEQUENCE_TOKENS).contains(&sequence.len())));
         assert!((4096..=MOST_TOKENS).contains(&sequences.iter().map(Vec::len).sum()));
     }

@@ -149,35 +149,6 @@ impl<'s> Batch<'s> {
         }
         cost
     }
-
-    /// e H (R,C).
-    pub(super) fn products(&self) -> Array2<f32> {
-        self.errors.dot(&self.setting.sensitivity.moments)
-    }
-
-    /// e H eᵀ of each group, given e H (R,C).
-    pub(super) fn costs(&self, products: &Array2<f32>) -> Vec<f64> {
-        let mut costs = vec![0.0; self.groups()];
-        for (row, (errors, products)) in self.errors.rows().into_iter().zip(products.rows()).enumerate() {
-            let terms = errors.iter().zip(products).map(|(&e, &p)| f64::from(e) * f64::from(p));
-            costs[row / self.setting.group_rows] += terms.sum::<f64>();
-        }
-        costs
-    }
-
-    /// The errors of the entries that indices name now.
-    pub(super) fn update_errors(&mut self) {
-        let entries = self.spread(&self.tables);
-        self.errors = &self.weights - &entries;
-    }
-
-    /// For each weight the value of its entry, (R,C), among `values` (tables, entries).
-    pub(super) fn spread(&self, values: &Array2<f32>) -> Array2<f32> {
-        let Setting { part, parts, group_rows, .. } = self.setting;
-        Array2::from_shape_fn(self.weights.raw_dim(), |(row, column)| {
-            values[[row / group_rows * parts + part[column], usize::from(self.indices[[row, column]])]]
-        })
-    }
 }
 
 /// Index of the entry of an ascending table that is nearest to a value; of two the lower one.

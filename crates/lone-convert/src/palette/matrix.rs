@@ -33,6 +33,19 @@ pub(crate) struct Matrix<'c> {
     pub(crate) format: PaletteFormat,
 }
 
+impl Matrix<'_> {
+    /// What `parts` have for a row of the tensor, which is one of the matrix, to `out` (C).
+    pub(crate) fn read_row(&self, parts: &[Palettized], row: usize, out: &mut [f32]) {
+        let row = row - self.rows.start;
+        for (columns, part) in self.parts.iter().zip(parts) {
+            let start = row * columns.len();
+            for (at, out) in (start..).zip(&mut out[columns.clone()]) {
+                *out = part.value(self.format, row / self.format.group_rows, at).to_f32() / self.scale;
+            }
+        }
+    }
+}
+
 /// A part of a matrix as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Palettized {
@@ -49,7 +62,7 @@ impl Palettized {
     }
 
     /// The entry that index number `at` names in that table.
-    pub(crate) fn value(&self, format: PaletteFormat, table: usize, at: usize) -> f16 {
+    fn value(&self, format: PaletteFormat, table: usize, at: usize) -> f16 {
         let index = unpack(&self.indices, format.indices.bits(), at);
         self.tables[table * format.entries() + usize::from(index)]
     }
@@ -175,7 +188,7 @@ impl<'a, 'c> Work<'a, 'c> {
             group_rows,
             entries: self.matrix.format.entries(),
         };
-        self.groups(&calibrated(setting, weights, maker))
+        self.groups(&calibrated(setting, sensitivity.aims(weights), maker))
     }
 
     /// A batch as groups, columns back in the order of the matrix.

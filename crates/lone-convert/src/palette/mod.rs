@@ -17,7 +17,6 @@ mod kmeans;
 mod matrix;
 mod pack;
 mod parallel;
-mod refine;
 mod sensitivity;
 
 pub(crate) use format::PaletteFormat;

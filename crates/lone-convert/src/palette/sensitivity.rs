@@ -4,9 +4,14 @@
 //! of e H eᵀ, where H are the second moments of x. With H = U D Uᵀ, U unit upper triangular, it is also the sum of
 //! D_c (e U)_c²: once the columns before c are settled, adding what U says of their errors to column c makes up for as
 //! much of them as it can, and D_c is what the rest costs.
+//!
+//! Where x is what palettes further in front have made of x + d, what W should give is W (x + d), and the weights to
+//! aim at are not W but those that come nearest to that: W + W M H⁻¹, where M are the mean products of d and x.
+
+use std::ops::Range;
 
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array1, Array2, ArrayView1, ArrayViewMut2, Axis, Slice};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, Slice};
 
 use super::parallel::on_all_cores;
 
@@ -21,29 +26,99 @@ const STRIP: usize = 256;
 pub(crate) struct Sensitivity {
     /// The column of the matrix that stands at each place: the most excited first.
     pub(super) order: Vec<usize>,
-    /// H, damped, in that order.
-    pub(super) moments: Array2<f32>,
     /// U in its strict upper triangle; the rest means nothing.
     pub(super) factor: Array2<f32>,
     /// D.
     pub(super) pivots: Array1<f32>,
+    /// M, in that order, where there is any.
+    drift: Option<Array2<f32>>,
 }
 
 impl Sensitivity {
     /// Of inputs with these second moments (C,C), finite, which count relative to their mean; `damping` is added to
-    /// each column's own.
-    pub(crate) fn new(moments: &Array2<f32>, damping: f32) -> Self {
+    /// each column's own. `drift` (C,C) are mean products of what the inputs should be more than they are, and they.
+    pub(crate) fn new(moments: &Array2<f32>, drift: Option<&Array2<f32>>, damping: f32) -> Self {
         let diagonal = moments.diag();
         let mut order: Vec<usize> = (0..diagonal.len()).collect();
         order.sort_by(|&a, &b| diagonal[b].total_cmp(&diagonal[a]));
-        let mean = diagonal.mean().unwrap_or(0.0);
-        let scale = if mean > 0.0 { mean.recip() } else { 0.0 };
-        let mut ordered =
-            Array2::from_shape_fn(moments.raw_dim(), |(r, c)| scale * moments[[order[r], order[c]]]);
-        ordered.diag_mut().map_inplace(|moment| *moment += damping);
-        let (factor, pivots) = factorized(ordered.clone(), damping);
-        Sensitivity { order, moments: ordered, factor, pivots }
+        let drift = drift.map(|drift| scale(diagonal) * in_order(drift, &order));
+        let (factor, pivots) = factorized(damped(moments, &order, damping), damping);
+        Sensitivity { order, factor, pivots, drift }
     }
+
+    /// The weights to aim at instead of `weights` (R,C), columns in the order of the sensitivity.
+    pub(super) fn aims(&self, weights: Array2<f32>) -> Array2<f32> {
+        let Some(drift) = &self.drift else { return weights };
+        let mut change = weights.dot(drift);
+        self.divide(&mut change);
+        weights + change
+    }
+
+    /// Multiplies `rows` (R,C) by H⁻¹ = U⁻ᵀ D⁻¹ U⁻¹ from the right.
+    fn divide(&self, rows: &mut Array2<f32>) {
+        let columns = rows.ncols();
+        for start in (0..columns).step_by(BLOCK).rev() {
+            let block = start..columns.min(start + BLOCK);
+            for mut row in rows.rows_mut() {
+                let row = row.as_slice_mut().expect("rows lie in one piece");
+                for column in block.clone().rev() {
+                    let (settled, later) = row[..block.end].split_at_mut(column + 1);
+                    let terms = later.iter().zip(&self.unit_row(column)[column + 1..]);
+                    settled[column] -= terms.map(|(value, unit)| value * unit).sum::<f32>();
+                }
+            }
+            let (mut before, block_columns) = rows.view_mut().split_at(Axis(1), start);
+            let settled = block_columns.slice_axis(Axis(1), Slice::from(..block.len()));
+            let units = self.units(0..start, block);
+            general_mat_mul(-1.0, &settled, &units.t(), 1.0, &mut before);
+        }
+        *rows /= &self.pivots;
+        for start in (0..columns).step_by(BLOCK) {
+            let block = start..columns.min(start + BLOCK);
+            for mut row in rows.rows_mut() {
+                let row = row.as_slice_mut().expect("rows lie in one piece");
+                for column in block.clone() {
+                    let value = row[column];
+                    let later =
+                        row[column + 1..block.end].iter_mut().zip(&self.unit_row(column)[column + 1..]);
+                    later.for_each(|(later, unit)| *later -= value * unit);
+                }
+            }
+            let (settled, mut after) = rows.view_mut().split_at(Axis(1), block.end);
+            let settled = settled.slice_axis(Axis(1), Slice::from(start..));
+            let units = self.units(block.clone(), block.end..columns);
+            general_mat_mul(-1.0, &settled, &units, 1.0, &mut after);
+        }
+    }
+
+    /// A row of U; what is not behind its diagonal means nothing.
+    fn unit_row(&self, row: usize) -> &[f32] {
+        let columns = self.factor.ncols();
+        let factor = self.factor.as_slice().expect("a new array lies in one piece");
+        &factor[row * columns..(row + 1) * columns]
+    }
+
+    /// Elements of U above its diagonal.
+    fn units(&self, rows: Range<usize>, columns: Range<usize>) -> ArrayView2<'_, f32> {
+        let rows = self.factor.slice_axis(Axis(0), Slice::from(rows));
+        rows.slice_axis_move(Axis(1), Slice::from(columns))
+    }
+}
+
+/// H: second moments in another order, relative to their mean, with something added to each column's own.
+pub(super) fn damped(moments: &Array2<f32>, order: &[usize], damping: f32) -> Array2<f32> {
+    let mut damped = scale(moments.diag()) * in_order(moments, order);
+    damped.diag_mut().map_inplace(|moment| *moment += damping);
+    damped
+}
+
+fn in_order(products: &Array2<f32>, order: &[usize]) -> Array2<f32> {
+    Array2::from_shape_fn(products.raw_dim(), |(row, column)| products[[order[row], order[column]]])
+}
+
+/// What brings the mean to 1, if it is any.
+fn scale(diagonal: ArrayView1<'_, f32>) -> f32 {
+    diagonal.mean().filter(|&mean| mean > 0.0).map_or(0.0, f32::recip)
 }
 
 /// U and D of a symmetric `matrix` whose eigenvalues are at least `least`; only its upper triangle is read.
@@ -114,7 +189,9 @@ mod tests {
     #[test]
     fn factors_multiply_to_the_damped_moments() {
         for columns in [1, 5, 64, 150] {
-            let sensitivity = Sensitivity::new(&random_moments(columns, 400), 0.01);
+            let moments = random_moments(columns, 400);
+            let sensitivity = Sensitivity::new(&moments, None, 0.01);
+            let moments = damped(&moments, &sensitivity.order, 0.01);
             let mut unit = sensitivity.factor.clone();
             for ((row, column), entry) in unit.indexed_iter_mut() {
                 if row >= column {
@@ -122,8 +199,8 @@ mod tests {
                 }
             }
             let product = (&unit * &sensitivity.pivots).dot(&unit.t());
-            let largest = sensitivity.moments[[0, 0]];
-            let difference = (product - &sensitivity.moments).mapv(f32::abs);
+            let largest = moments[[0, 0]];
+            let difference = (product - &moments).mapv(f32::abs);
             assert!(difference.iter().all(|&difference| difference <= 1e-4 * largest), "{columns}");
         }
     }
@@ -131,9 +208,31 @@ mod tests {
     #[test]
     fn the_most_excited_column_comes_first_and_dead_ones_do_no_harm() {
         let moments = Array2::from_diag(&ndarray::arr1(&[1.0, 0.0, 5.0]));
-        let sensitivity = Sensitivity::new(&moments, 0.5);
+        let sensitivity = Sensitivity::new(&moments, None, 0.5);
         assert_eq!(sensitivity.order, [2, 0, 1]);
         assert_eq!(sensitivity.pivots, ndarray::arr1(&[3.0, 1.0, 0.5]));
-        assert_eq!(Sensitivity::new(&Array2::zeros((2, 2)), 0.5).pivots, ndarray::arr1(&[0.5, 0.5]));
+        assert_eq!(Sensitivity::new(&Array2::zeros((2, 2)), None, 0.5).pivots, ndarray::arr1(&[0.5, 0.5]));
+    }
+
+    #[test]
+    fn dividing_by_the_moments_undoes_multiplying() {
+        for columns in [1, 5, 64, 150] {
+            let moments = random_moments(columns, 400);
+            let sensitivity = Sensitivity::new(&moments, None, 0.1);
+            let rows = Array2::from_shape_fn((3, columns), |(row, column)| ((row + 7 * column) as f32).sin());
+            let mut product = rows.dot(&damped(&moments, &sensitivity.order, 0.1));
+            sensitivity.divide(&mut product);
+            let off = (product - rows).mapv(f32::abs);
+            assert!(off.iter().all(|&off| off < 1e-3), "{columns}: {off}");
+        }
+    }
+
+    #[test]
+    fn weights_of_inputs_that_came_out_too_small_aim_higher() {
+        // Inputs came out as half of what they should be: d is x.
+        let moments = random_moments(9, 400);
+        let sensitivity = Sensitivity::new(&moments, Some(&moments), 1e-5);
+        let aims = sensitivity.aims(Array2::ones((1, 9)));
+        assert!(aims.iter().all(|&aim| (aim - 2.0).abs() < 1e-2), "{aims}");
     }
 }
