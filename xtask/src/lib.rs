@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ane_table;
+pub mod bench_peers;
 pub mod convert_time;
 pub mod fake_checkpoint;
 pub mod palette_table;

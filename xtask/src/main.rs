@@ -7,7 +7,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use lone_cpu::cores;
 use xtask::ane_table;
+use xtask::bench_peers;
 use xtask::convert_time;
 use xtask::fake_checkpoint::{self, DType, Model, Options, Preset};
 use xtask::palette_table;
@@ -24,6 +26,8 @@ struct Cli {
 enum Task {
     /// Print what the precision rules buy on the simulated Neural Engine
     AneTable,
+    /// Hold lone against llama.cpp on the same checkpoint
+    BenchPeers(BenchPeers),
     /// Hold `lone convert` against a plain copy of what it writes
     ConvertTime(ConvertTime),
     /// Write a checkpoint of real dimensions with random weights
@@ -81,6 +85,42 @@ impl ConvertTime {
     fn measure(self) -> anyhow::Result<convert_time::Report> {
         let ConvertTime { checkpoint, scratch, lone, pairs } = self;
         convert_time::Report::measure(&convert_time::Options { lone, checkpoint, scratch, pairs })
+    }
+}
+
+#[derive(Args)]
+struct BenchPeers {
+    /// An LFM2 checkpoint
+    checkpoint: PathBuf,
+    /// A directory for bundles and GGUF files; what is there already is used
+    scratch: PathBuf,
+    /// Python with gguf, safetensors and llama-cpp-python
+    #[arg(long)]
+    python: PathBuf,
+    /// The program to measure
+    #[arg(long, default_value = "target/release/lone")]
+    lone: PathBuf,
+    /// What speaks to llama.cpp
+    #[arg(long, default_value = "tools/peers/llama_cpp_peer.py")]
+    script: PathBuf,
+    /// Turns of each
+    #[arg(long, default_value_t = 5)]
+    turns: usize,
+    /// Threads of each
+    #[arg(long, default_value_t = cores::physical_cores())]
+    threads: NonZeroUsize,
+    /// Copy lone's weights into huge pages
+    #[arg(long)]
+    huge_pages: bool,
+}
+
+impl BenchPeers {
+    fn measure(self) -> anyhow::Result<bench_peers::Report> {
+        let BenchPeers { checkpoint, scratch, python, lone, script, turns, threads, huge_pages } = self;
+        let threads = threads.get();
+        let options =
+            bench_peers::Options { lone, python, script, checkpoint, scratch, turns, threads, huge_pages };
+        bench_peers::Report::measure(&options)
     }
 }
 
@@ -162,6 +202,7 @@ impl FakeCheckpoint {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::AneTable => Ok(write!(io::stdout(), "{}", ane_table::Report::compute()?)?),
+        Task::BenchPeers(task) => Ok(write!(io::stdout(), "{}", task.measure()?)?),
         Task::ConvertTime(task) => Ok(write!(io::stdout(), "{}", task.measure()?)?),
         Task::FakeCheckpoint(task) => fake_checkpoint::write(&task.out, &task.options()),
         Task::PaletteTable(task) => task.print(),
