@@ -66,7 +66,7 @@ fn a_table_a_page_and_values_between_commas_tell_the_same_rows() {
     }
     assert_eq!(outcome.stderr, "");
     let page = std::fs::read_to_string(machine.path().join("bench.html")).unwrap();
-    assert_eq!(page.matches("<svg").count(), 3);
+    assert_eq!(page.matches("<svg").count(), 4);
     assert!(
         page.starts_with("<!doctype html>")
             && !page.contains("http://localhost")

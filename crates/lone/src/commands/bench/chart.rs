@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
-/// Told apart with all kinds of colour vision (Okabe and Ito's palette).
-const COLOURS: [&str; 8] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b5b5b", "#f0e442"];
+/// Told apart with all kinds of colour vision (Okabe and Ito's palette, and two more).
+const COLOURS: [&str; 10] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b5b5b", "#f0e442", "#b0b0b0",
+    "#8b4513",
+];
 
 const WIDTH: f64 = 720.0;
 const LEFT: f64 = 60.0;

@@ -1,7 +1,7 @@
 //! The measurements as one page that needs nothing else.
 
 use super::chart::{self, Bar, Line, escaped};
-use super::report::{Report, Row};
+use super::report::{LimitsReport, Report, Row};
 use crate::quantity::{Bytes, counted};
 
 const STYLE: &str = "\
@@ -25,6 +25,7 @@ pub(super) fn page(report: &Report) -> String {
         ("Results", table(report)),
         ("Decoding by context", decoding(report)),
         ("Decoding against memory bandwidth", roofline(report)),
+        ("Many tokens at once against arithmetic", arithmetic(report)),
         ("Time of a decode pass by kind of step", steps(report)),
     ];
     let sections: String =
@@ -76,20 +77,45 @@ fn decoding(report: &Report) -> String {
     chart::lines("tokens in the context", "tokens per second", &lines)
 }
 
-/// A bar is as long as the part of the bandwidth that reading weights takes.
+/// Bars as long as the part of the bandwidth that reading weights takes.
 fn roofline(report: &Report) -> String {
-    let bar = |row: &Row| {
-        let part = 100.0 * row.decode.bandwidth_fraction?;
-        Some(Bar { name: name(row), parts: vec![("weights read".into(), part)] })
-    };
-    let bars: Vec<Bar> = report.rows.iter().filter_map(bar).collect();
-    let rates = report.machine.limits.iter().map(|limits| {
-        let rate = limits.bytes_per_second.median / 1e9;
-        format!("{rate:.1} GB/s on {}", counted(limits.threads, "thread"))
-    });
-    let rates = rates.collect::<Vec<_>>().join(", ");
+    let rates = limits(report, |limits| format!("{:.1} GB/s", limits.bytes_per_second.median / 1e9));
     let pages = report.machine.pages;
-    format!("<p>Memory was read at {rates} ({pages} pages).</p>\n{}", chart::bars(&bars, 100.0, " %"))
+    let bars = parts(report, |row| vec![("weights read", row.decode.bandwidth_fraction)]);
+    format!("<p>Memory was read at {rates} ({pages} pages).</p>\n{bars}")
+}
+
+/// The same for arithmetic.
+fn arithmetic(report: &Report) -> String {
+    let rates = limits(report, |limits| format!("{:.0} GFLOP/s", limits.flops_per_second.median / 1e9));
+    let bars = parts(report, |row| {
+        let verify = row.verify.as_ref().map(|verify| ("verify pass", verify.arithmetic_fraction));
+        [("prefill", row.prefill.arithmetic_fraction)].into_iter().chain(verify).collect()
+    });
+    format!("<p>Multiplying and adding went at {rates}.</p>\n{bars}")
+}
+
+/// What was measured of a limit, for each number of threads.
+fn limits(report: &Report, rate: impl Fn(&LimitsReport) -> String) -> String {
+    let rates = (report.machine.limits.iter())
+        .map(|limits| format!("{} on {}", rate(limits), counted(limits.threads, "thread")));
+    rates.collect::<Vec<_>>().join(", ")
+}
+
+/// A bar for each row and each part of a limit that it takes.
+fn parts(report: &Report, of: impl Fn(&Row) -> Vec<(&'static str, Option<f64>)>) -> String {
+    let bars = report.rows.iter().flat_map(|row| {
+        let parts = of(row).into_iter().filter_map(|(what, part)| Some((what, 100.0 * part?)));
+        parts
+            .map(|(what, part)| Bar {
+                name: format!("{}, {what}", name(row)),
+                parts: vec![(what.into(), part)],
+            })
+            .collect::<Vec<_>>()
+    });
+    let bars: Vec<Bar> = bars.collect();
+    let most = bars.iter().map(|bar| bar.parts[0].1).fold(100.0, f64::max);
+    chart::bars(&bars, most, " %")
 }
 
 fn steps(report: &Report) -> String {
