@@ -1,59 +1,102 @@
 """Drives the built-in page in headless Chromium: chats, stops an answer, and checks what a model cannot do to the page.
 
-usage: check_page.py URL SCREENSHOT.png      (chromium and chromedriver on the PATH, selenium from PyPI)
+usage: check_page.py URL DIRECTORY      (chromium and chromedriver on the PATH, selenium from PyPI)
+
+DIRECTORY gets screenshots to look at: light and dark, wide and narrow.
 """
 
+import pathlib
+import shutil
 import sys
-import time
 
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-URL, SCREENSHOT = sys.argv[1:]
+URL, DIRECTORY = sys.argv[1], pathlib.Path(sys.argv[2])
+DIRECTORY.mkdir(parents=True, exist_ok=True)
 options = webdriver.ChromeOptions()
-for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=900,760"):
+options.binary_location = shutil.which("chromium")
+for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking"):
     options.add_argument(argument)
 options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-browser = webdriver.Chrome(options=options)
+browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
 wait = WebDriverWait(browser, 60)
 
 
+def by(name):
+    return browser.find_element(By.ID, name)
+
+
 def say(text):
-    browser.find_element(By.ID, "prompt").send_keys(text, Keys.ENTER)
+    by("prompt").send_keys(text, Keys.ENTER)
 
 
 def is_idle(_):
-    return browser.find_element(By.ID, "send").is_enabled()
+    return by("stop").get_attribute("hidden") is not None
 
 
 def last():
     return browser.find_elements(By.CSS_SELECTOR, "#talk li")[-1].text
 
 
-try:
-    browser.get(URL)
-    wait.until(lambda _: browser.find_element(By.ID, "model").text == "tiny-lfm3")
+def look(name, width, scheme):
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    size = {"width": width, "height": 760, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), f"{name}: wider than the window"
+    browser.save_screenshot(str(DIRECTORY / f"{name}.png"))
+
+
+def chat():
+    wait.until(lambda _: by("model").text == "tiny-lfm3")
     say("What is the capital of France?")
-    wait.until(lambda _: "Paris" in browser.find_element(By.ID, "talk").text)
-    wait.until(is_idle)
+    wait.until(lambda _: is_idle(_) and "Paris" in by("talk").text)
     assert last() == "The capital of France is Paris.", last()
-    assert "tok/s" in browser.find_element(By.ID, "figures").text
-    # What the model repeats is text, even where it looks like markup.
+    assert "tok/s" in by("figures").text and "of 2048" in by("figures").text, by("figures").text
+    assert browser.switch_to.active_element == by("prompt"), "the next message can be typed at once"
+
+
+def markup():
+    """What the model repeats is text, even where it looks like markup."""
     say("Repeat after me: <b>bold</b> <img src=x onerror=alert(1)>")
-    time.sleep(0.2)
-    wait.until(is_idle)
+    wait.until(lambda _: is_idle(_) and len(browser.find_elements(By.CSS_SELECTOR, "#talk li")) == 4)
     assert not browser.find_elements(By.CSS_SELECTOR, "#talk b, #talk img")
+
+
+def stop():
     say("Count from 1 to 60.")
-    browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ESCAPE)
+    wait.until(lambda _: not is_idle(_) or len(last()) > 3)
+    by("prompt").send_keys(Keys.ESCAPE)
     wait.until(is_idle)
+    say("What is 3 + 4?")
+    wait.until(lambda _: is_idle(_) and "7" in last())
+
+
+def settings():
     browser.find_element(By.TAG_NAME, "summary").click()
-    browser.find_element(By.ID, "temperature").send_keys("9")
+    by("temperature").send_keys("9")
     say("Hi")
     wait.until(lambda _: "temperature" in last())
-    browser.save_screenshot(SCREENSHOT)
-    severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE" and "400" not in entry["message"]]
+    by("temperature").clear()
+
+
+try:
+    browser.get(URL)
+    for check in (chat, markup, stop):
+        check()
+    for scheme in ("light", "dark"):
+        look(f"wide-{scheme}", 1000, scheme)
+        look(f"narrow-{scheme}", 380, scheme)
+    settings()
+    look("settings-narrow-dark", 380, "dark")
+    look("settings-wide-light", 1000, "light")
+    by("clear").click()
+    assert not by("talk").text
+    look("empty-wide-light", 1000, "light")
+    severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE" and " 400 " not in entry["message"]]
     assert not severe, severe
     print("the page behaves")
 finally:
