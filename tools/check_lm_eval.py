@@ -29,7 +29,7 @@ def marks_of_lm_eval(kind, prompt_of):
         task = (HERE / "lm_eval/exam.yaml").read_text().replace("exam.jsonl", str(directory / "exam.jsonl"))
         (directory / "exam.yaml").write_text(task)
         path = "chat/completions" if kind == "local-chat-completions" else "completions"
-        arguments = f"model={MODEL.name},base_url={URL}/v1/{path},num_concurrent=1,tokenized_requests=False"
+        arguments = f"model={MODEL.name},base_url={URL}/v1/{path},num_concurrent=1,tokenizer_backend=none"
         command = [sys.executable, "-m", "lm_eval", "run", "--model", kind, "--model_args", arguments, "--tasks", "lone_exam",
                    "--include_path", str(directory), "--output_path", str(directory / "out")]
         if kind == "local-chat-completions":
