@@ -23,8 +23,9 @@ use teller::ChatTeller;
 #[utoipa::path(
     post, path = "/v1/chat/completions", request_body = ChatRequest,
     responses(
-        (status = 200, description = "The answers; with `stream`, chunks of them as server-sent events", body = ChatCompletion),
+        (status = 200, description = "The answers; with `stream`, chunks of them as server-sent events", content((ChatCompletion = "application/json"), (String = "text/event-stream"))),
         (status = 400, description = "A field is wrong or not supported", body = ErrorBody),
+        (status = 404, description = "The model is not served", body = ErrorBody),
         (status = 429, description = "The queue is full", body = ErrorBody),
     )
 )]

@@ -21,8 +21,9 @@ use crate::tally::Tally;
 #[utoipa::path(
     post, path = "/v1/completions", request_body = CompletionRequest,
     responses(
-        (status = 200, description = "The answers; with `stream`, pieces of them as server-sent events", body = Completion),
+        (status = 200, description = "The answers; with `stream`, pieces of them as server-sent events", content((Completion = "application/json"), (String = "text/event-stream"))),
         (status = 400, description = "A field is wrong or not supported", body = ErrorBody),
+        (status = 404, description = "The model is not served", body = ErrorBody),
         (status = 429, description = "The queue is full", body = ErrorBody),
     )
 )]

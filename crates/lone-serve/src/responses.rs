@@ -31,8 +31,9 @@ pub(crate) use request::ResponsesRequest;
 #[utoipa::path(
     post, path = "/v1/responses", request_body = ResponsesRequest,
     responses(
-        (status = 200, description = "The response; with `stream`, its making as server-sent events", body = ResponseObject),
+        (status = 200, description = "The response; with `stream`, its making as server-sent events", content((ResponseObject = "application/json"), (String = "text/event-stream"))),
         (status = 400, description = "A field is wrong or not supported", body = ErrorBody),
+        (status = 404, description = "The model is not served", body = ErrorBody),
         (status = 429, description = "The queue is full", body = ErrorBody),
     )
 )]
