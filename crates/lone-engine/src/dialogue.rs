@@ -49,9 +49,17 @@ impl Dialogue {
         self.system.as_deref()
     }
 
-    /// Tells the model something else before the conversation, which stays.
+    /// Tells the model something else before the conversation, which stays; its tokens do not.
     pub fn set_system(&mut self, system: Option<String>) {
-        self.system = system;
+        if system != self.system {
+            self.system = system;
+            self.transcript = Transcript::default();
+        }
+    }
+
+    /// The tokens of what was said, as prompts and answers had them; fewer where something before them has changed.
+    pub fn tokens(&self) -> &[u32] {
+        self.transcript.tokens()
     }
 
     /// How many questions stand with their answers.
@@ -95,7 +103,9 @@ impl Dialogue {
 
     /// Takes the last question and its answer back, and returns the question; `None` if there is none.
     pub fn undo(&mut self) -> Option<String> {
-        self.exchanges.pop().map(|exchange| exchange.user)
+        let Exchange { user, .. } = self.exchanges.pop()?;
+        self.transcript.take_back();
+        Some(user)
     }
 
     /// Forgets all that was said, but not what the model is told first.

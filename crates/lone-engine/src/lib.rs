@@ -51,6 +51,6 @@ pub use sampler::{Distribution, Sampler};
 pub use sampling::Sampling;
 pub use scheduler::{Ended, Job, Listener, Load, News, Proposers, Scheduler, SchedulerOptions, SubmitError};
 pub use session::{Counters, Pass, SavedError, Session, SessionOptions};
-pub use speculation::{NgramSimple, Proposer, Speculated, SuffixProposer, Terms};
+pub use speculation::{Experience, NgramSimple, Proposer, Speculated, SuffixProposer, Terms};
 pub use stats::{Phase, Stats};
 pub use tools::{Tool, ToolCall, ToolMarks};

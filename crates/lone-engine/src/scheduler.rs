@@ -33,6 +33,11 @@ impl Proposers {
     pub fn new(make: impl Fn() -> Box<dyn Proposer> + Send + Sync + 'static) -> Self {
         Proposers(Arc::new(make))
     }
+
+    /// Another one.
+    pub fn make(&self) -> Box<dyn Proposer> {
+        self.0()
+    }
 }
 
 impl fmt::Debug for Proposers {

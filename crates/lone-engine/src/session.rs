@@ -280,6 +280,6 @@ impl Session {
 }
 
 #[cfg(test)]
-mod rejections;
+pub(crate) mod rejections;
 #[cfg(test)]
 mod tests;

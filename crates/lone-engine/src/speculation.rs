@@ -5,16 +5,19 @@
 //! is not ends the pass with the choice in its place. So a guess x is accepted with the model's own probability of x
 //! after all settings, and what stands in place of a rejected one is drawn from the others: exact rejection sampling
 //! for a guess that is certain of itself. As each token takes one random number either way, the same seed gives the
-//! same answer with and without speculation.
+//! same answer with and without speculation, wherever the model's logits are the same.
 
 mod automaton;
+mod experience;
 mod ngram_simple;
 mod odds;
 mod pace;
 mod suffix;
 
 use std::fmt::Debug;
+use std::ops::AddAssign;
 
+pub use experience::Experience;
 pub use ngram_simple::NgramSimple;
 pub(crate) use pace::Pace;
 pub use suffix::SuffixProposer;
@@ -53,4 +56,12 @@ pub struct Speculated {
     pub accepted: usize,
     /// Passes that checked any; decode passes count them too.
     pub passes: usize,
+}
+
+impl AddAssign for Speculated {
+    fn add_assign(&mut self, other: Self) {
+        self.drafted += other.drafted;
+        self.accepted += other.accepted;
+        self.passes += other.passes;
+    }
 }

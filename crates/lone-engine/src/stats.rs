@@ -1,5 +1,6 @@
 //! What an answer cost.
 
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use crate::Speculated;
@@ -19,6 +20,14 @@ impl Phase {
     /// Its speed; 0 for a phase that took no time.
     pub fn tokens_per_second(&self) -> f64 {
         if self.time.is_zero() { 0.0 } else { self.tokens as f64 / self.time.as_secs_f64() }
+    }
+}
+
+impl AddAssign for Phase {
+    fn add_assign(&mut self, other: Self) {
+        self.tokens += other.tokens;
+        self.passes += other.passes;
+        self.time += other.time;
     }
 }
 
@@ -42,6 +51,15 @@ impl Stats {
             0 => 0.0,
             passes => self.decode.tokens as f64 / passes as f64,
         }
+    }
+}
+
+impl AddAssign for Stats {
+    fn add_assign(&mut self, other: Self) {
+        self.reused_tokens += other.reused_tokens;
+        self.prefill += other.prefill;
+        self.decode += other.decode;
+        self.speculated += other.speculated;
     }
 }
 

@@ -24,7 +24,7 @@ impl Tally {
     }
 }
 
-/// Another proposer, timed while tokens are made; reading the prompt is not part of that.
+/// Another proposer, timed while it reads the prompt and while tokens are made.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) proposer: Box<dyn Proposer>,
@@ -33,7 +33,7 @@ pub(super) struct Watched {
 
 impl Proposer for Watched {
     fn begin(&mut self, history: &[u32]) {
-        self.proposer.begin(history);
+        self.tally.add(|| self.proposer.begin(history));
     }
 
     fn push(&mut self, token: u32) {

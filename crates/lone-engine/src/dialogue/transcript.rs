@@ -21,6 +21,10 @@ struct Seam {
 }
 
 impl Transcript {
+    pub(super) fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
     /// The tokens of the longest beginning of `text` that is here up to a seam, and the rest of `text`.
     pub(super) fn split<'a>(&self, text: &'a str) -> (&[u32], &'a str) {
         let common = self.seams.iter().rev().find_map(|seam| {
@@ -43,6 +47,16 @@ impl Transcript {
         self.text.push_str(text);
         self.tokens.extend_from_slice(tokens);
         self.seams.push(Seam { text_bytes: self.text.len(), tokens: self.tokens.len() });
+    }
+
+    /// Takes the last [`Transcript::push`] back, and the [`Transcript::replace`] before it: what they had in common
+    /// with what was there before stays.
+    pub(super) fn take_back(&mut self) {
+        self.seams.truncate(self.seams.len().saturating_sub(2));
+        let kept = self.seams.last().and_then(|seam| {
+            Some((self.text.get(..seam.text_bytes)?.to_owned(), self.tokens.get(..seam.tokens)?.to_vec()))
+        });
+        (self.text, self.tokens) = kept.unwrap_or_default();
     }
 }
 
@@ -78,9 +92,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_back_is_gone_and_what_was_before_stays() {
+        let mut transcript = transcript();
+        transcript.replace("question answer, more".into(), vec![1, 2, 3, 4, 5, 6, 7]);
+        transcript.push("!", &[8]);
+        transcript.take_back();
+        assert_eq!(transcript, self::transcript());
+        transcript.replace("question else".into(), vec![1, 2, 9]);
+        transcript.push("!", &[8]);
+        transcript.take_back();
+        assert_eq!((transcript.text.as_str(), transcript.tokens()), ("question ", &[1, 2][..]));
+        transcript.take_back();
+        transcript.take_back();
+        assert_eq!(transcript, Transcript::default());
+    }
+
+    #[test]
     fn seams_that_lie_are_passed_over() {
         let seams = [(0, 9), (99, 1), (2, 1)].map(|(text_bytes, tokens)| Seam { text_bytes, tokens });
         let transcript = Transcript { text: "aéb".into(), tokens: vec![1], seams: seams.into() };
+        assert_eq!(transcript.split("aéb"), (&[][..], "aéb"));
+        let mut transcript = transcript;
+        transcript.take_back();
         assert_eq!(transcript.split("aéb"), (&[][..], "aéb"));
     }
 }

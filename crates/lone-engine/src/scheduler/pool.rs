@@ -133,8 +133,8 @@ fn holds_all_of(session: &Session, other: &Session) -> bool {
 /// Gives a session that has nobody to guess its tokens one of `proposers`.
 fn equip(session: &mut Session, proposers: Option<&Proposers>, runtime: &Runtime) -> Result<(), EngineError> {
     match proposers {
-        Some(Proposers(make)) if session.proposer.is_none() => {
-            Ok(session.set_proposer(runtime, Some(make()))?)
+        Some(proposers) if session.proposer.is_none() => {
+            Ok(session.set_proposer(runtime, Some(proposers.make()))?)
         }
         _ => Ok(()),
     }

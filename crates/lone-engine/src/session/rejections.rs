@@ -29,22 +29,27 @@ struct Plain {
     caches: Vec<Caches>,
 }
 
+/// A small model with a context of 40 tokens, whose passes check [`DRAFTS`] guesses.
+pub(crate) fn load(backend: &dyn Backend) -> Runtime {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/micro/lfm3-window8");
+    let parent = tempfile::tempdir().unwrap();
+    let bundle = parent.path().join("bundle");
+    let options = ConvertOptions {
+        ctx: vec![40],
+        prefill: vec![4],
+        spec_drafts: Some(DRAFTS),
+        ..ConvertOptions::default()
+    };
+    convert(&Checkpoint::open(&model).unwrap(), &bundle, &options, &mut ()).unwrap();
+    Runtime::load(&bundle, backend, &LoadOptions::default()).unwrap()
+}
+
 impl Plain {
     fn new(backend: &dyn Backend) -> Self {
-        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/micro/lfm3-window8");
-        let parent = tempfile::tempdir().unwrap();
-        let bundle = parent.path().join("bundle");
-        let options = ConvertOptions {
-            ctx: vec![40],
-            prefill: vec![4],
-            spec_drafts: Some(DRAFTS),
-            ..ConvertOptions::default()
-        };
-        convert(&Checkpoint::open(&model).unwrap(), &bundle, &options, &mut ()).unwrap();
-        let mut runtime = Runtime::load(&bundle, backend, &LoadOptions::default()).unwrap();
+        let mut runtime = load(backend);
         let vocab_size = runtime.facts().vocab_size as u32;
         let tokens: Vec<u32> =
-            (0..(POSITIONS + DRAFTS) as u32).map(|i| (i * i * 31 + 7 * i + 3) % vocab_size).collect();
+            (0..(POSITIONS + DRAFTS + 1) as u32).map(|i| (i * i * 31 + 7 * i + 3) % vocab_size).collect();
         let mut session = runtime.session(&SessionOptions::default()).unwrap();
         let mut caches = vec![session.caches.clone()];
         for token in &tokens {
@@ -64,7 +69,7 @@ impl Plain {
 
     /// A pass at `position` of which only the first `accepted` tokens are those of the plain decode.
     fn guesses(&self, position: usize, accepted: usize) -> Vec<u32> {
-        let mut tokens = self.tokens[position..position + DRAFTS].to_vec();
+        let mut tokens = self.tokens[position..=position + DRAFTS].to_vec();
         let vocab_size = self.runtime.facts().vocab_size as u32;
         tokens[accepted..].iter_mut().for_each(|token| *token = (*token + 1) % vocab_size);
         tokens
@@ -72,7 +77,7 @@ impl Plain {
 }
 
 fn every_rejection() -> impl Iterator<Item = (usize, usize)> {
-    (0..POSITIONS).flat_map(|position| (1..=DRAFTS).map(move |accepted| (position, accepted)))
+    (0..POSITIONS).flat_map(|position| (1..=DRAFTS + 1).map(move |accepted| (position, accepted)))
 }
 
 fn bits(caches: &Caches) -> Vec<Vec<u16>> {
@@ -86,7 +91,9 @@ fn on_the_reference_interpreter_caches_are_a_plain_decodes_to_the_bit() {
     for (position, accepted) in every_rejection() {
         let mut session = plain.session(position);
         let guesses = plain.guesses(position, accepted);
-        session.pass(&mut plain.runtime, &guesses).unwrap().commit(accepted);
+        let pass = session.pass(&mut plain.runtime, &guesses).unwrap();
+        assert_eq!(pass.pipeline().role, Role::Verify);
+        pass.commit(accepted);
         let expected = &plain.caches[position + accepted];
         assert!(bits(&session.caches) == bits(expected), "{accepted} accepted at {position}");
     }
@@ -133,6 +140,7 @@ fn on_the_cpu_caches_are_what_the_pass_returned_to_the_bit_and_near_a_plain_deco
         let kinds: Vec<CacheKind> = before.layout().caches.iter().map(|shape| shape.cache.kind).collect();
         let guesses = plain.guesses(position, accepted);
         let pass = session.pass(&mut plain.runtime, &guesses).unwrap();
+        assert_eq!(pass.pipeline().role, Role::Verify);
         let new: Vec<(usize, Vec<f16>)> =
             pass.pipeline().renewals().map(|(cache, new)| (cache, new.to_vec())).collect();
         pass.commit(accepted);

@@ -10,10 +10,13 @@
 //! ```
 //! The file may come from anybody: it can make a session that holds nonsense, and nothing worse.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use half::f16;
+use lone_bundle::Provenance;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Session, SessionOptions};
 use crate::{Dialogue, EngineError, Runtime};
@@ -34,6 +37,8 @@ pub enum SavedError {
     Version { found: u32 },
     #[error("it was saved with another bundle, of {model}")]
     OtherBundle { model: String },
+    #[error("it was saved with another bundle of the same {model}, converted with {flags}")]
+    OtherShapes { model: String, flags: String },
     #[error("it is damaged: {reason}")]
     Damaged { reason: String },
     #[error(transparent)]
@@ -47,6 +52,11 @@ struct Header {
     /// For people; what counts is the identity.
     model: String,
     bundle: String,
+    /// Of what the bundle was made, and how it was converted.
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    flags: BTreeMap<String, Value>,
     tokens: Vec<u32>,
     dialogue: Dialogue,
 }
@@ -61,6 +71,8 @@ impl Session {
         let header = Header {
             model: bundle.model.name.clone(),
             bundle: bundle.identity(),
+            source: bundle.provenance.source_hash.clone(),
+            flags: bundle.provenance.flags.clone(),
             tokens: self.tokens.clone(),
             dialogue: dialogue.clone(),
         };
@@ -99,7 +111,7 @@ impl Runtime {
         }
         let header = read_header(&mut input)?;
         if header.bundle != self.bundle().identity() {
-            return Err(SavedError::OtherBundle { model: header.model });
+            return Err(other_bundle(header, &self.bundle().provenance));
         }
         self.check_tokens(&header.tokens).map_err(EngineError::from)?;
         let session = self.refilled(options, header.tokens, &mut input)?;
@@ -136,6 +148,29 @@ fn read_header(input: &mut Hashed<impl Read>) -> Result<Header, SavedError> {
     let mut header = Vec::new();
     input.take(bytes).read_to_end(&mut header).map_err(SavedError::Io)?;
     serde_json::from_slice(&header).map_err(damaged)
+}
+
+/// What to say of a session whose bundle is not the one that `here` tells of.
+fn other_bundle(header: Header, here: &Provenance) -> SavedError {
+    let Header { model, source, flags, .. } = header;
+    let differing = flags.iter().filter(|(name, value)| here.flags.get(*name) != Some(value));
+    let flags: Vec<String> = differing.map(|(name, value)| typed(name, value)).collect();
+    if source == here.source_hash && !flags.is_empty() {
+        SavedError::OtherShapes { model, flags: flags.join(" ") }
+    } else {
+        SavedError::OtherBundle { model }
+    }
+}
+
+/// A flag as it is typed, or that it was not.
+fn typed(name: &str, value: &Value) -> String {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match value {
+        Value::Null | Value::Bool(false) => format!("without --{name}"),
+        Value::Bool(true) => format!("--{name}"),
+        Value::Array(list) => format!("--{name} {}", list.iter().map(text).collect::<Vec<_>>().join(",")),
+        value => format!("--{name} {}", text(value)),
+    }
 }
 
 fn damaged(reason: impl ToString) -> SavedError {
@@ -206,6 +241,7 @@ impl<W: Write> Write for Hashed<W> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::fake::{Spec, VOCAB, reference};
@@ -276,6 +312,33 @@ mod tests {
         let (_, file) = saved(&Spec::default(), 3);
         let other = Spec { window: 5, ..Spec::default() }.load();
         assert!(refusal(&other, &file).starts_with("it was saved with another bundle, of "));
+    }
+
+    #[test]
+    fn a_session_of_the_same_model_converted_otherwise_is_refused_with_the_flags() {
+        let flags = |ctx: &[usize]| {
+            let flags = [("ctx", json!(ctx)), ("ring", json!(false)), ("group", json!(null))];
+            BTreeMap::from(flags.map(|(name, value)| (name.to_owned(), value)))
+        };
+        let provenance = |ctx: &[usize]| Provenance {
+            lone_version: "1".into(),
+            source_hash: "the same".into(),
+            flags: flags(ctx),
+        };
+        let header = Header {
+            model: "m".into(),
+            bundle: "a".into(),
+            source: "the same".into(),
+            flags: flags(&[256, 512]),
+            tokens: Vec::new(),
+            dialogue: Dialogue::default(),
+        };
+        assert_eq!(
+            other_bundle(header, &provenance(&[64])).to_string(),
+            "it was saved with another bundle of the same m, converted with --ctx 256,512"
+        );
+        assert_eq!(typed("ring", &json!(false)), "without --ring");
+        assert_eq!(typed("precision", &json!("lut4")), "--precision lut4");
     }
 
     #[test]

@@ -17,10 +17,16 @@ impl Session {
     /// Goes back to the longest common prefix of the session and `prompt` that can be had, and returns its length.
     /// If that is all of `prompt`, the logits are there.
     pub fn keep_prefix_of(&mut self, prompt: &[u32]) -> usize {
-        if self.rewind(self.common_prefix(prompt)) == prompt.len() && !self.has_logits {
+        if self.forget_all_but(prompt) == prompt.len() && !self.has_logits {
             self.rewind(prompt.len().saturating_sub(1));
         }
         self.position()
+    }
+
+    /// Forgets all that is not a beginning of `tokens`, and returns how many are left: fewer than there are in common
+    /// where that place cannot be had.
+    pub fn forget_all_but(&mut self, tokens: &[u32]) -> usize {
+        self.rewind(self.common_prefix(tokens))
     }
 
     /// How many tokens of `prompt` [`Session::keep_prefix_of`] would find there; it may find one block fewer where

@@ -1,28 +1,45 @@
 //! The proposer that finds the longest repeat: what followed the last place where as much as possible was the same.
 
 use super::automaton::{Match, SuffixAutomaton};
-use super::odds::Odds;
+use super::experience::Experience;
 use super::{Proposer, Terms};
 
-/// Guesses after matches of any length, as many tokens as have been worth it.
+/// Guesses after matches of any length, as many tokens as are worth it.
 ///
-/// Each token costs a constant, however long the history. Whether a match is followed up depends on how often guesses
-/// after matches of its length were right, on what a checking pass costs, and on what has been lost so far, so a
-/// history that cannot profit costs next to nothing. A repeat that runs into the present is continued in itself.
+/// Each token costs a constant, however long the history. Whether a match is followed up depends on how often matches
+/// of its length told the next token, on what a checking pass costs, and on what has been gained so far. A history
+/// that cannot profit makes no pass. A repeat that runs into the present is continued in itself.
 #[derive(Debug, Default)]
 pub struct SuffixProposer {
     automaton: SuffixAutomaton,
-    odds: Odds,
+    experience: Experience,
     most: Option<usize>,
     cost: Option<f64>,
-    /// The match that was last followed up, and the cost of checking what came of it.
-    followed: Option<(usize, Option<f64>)>,
+    /// What checking the last guesses costs, until it is known what became of them.
+    asked: Option<Option<f64>>,
+    unasked: Option<Unasked>,
+}
+
+/// Guesses that would be worth a pass, and are not asked for: time tells as well.
+#[derive(Debug, Clone, Copy)]
+struct Unasked {
+    /// The position of the next one.
+    at: usize,
+    left: usize,
+    right: usize,
+    cost: Option<f64>,
 }
 
 impl SuffixProposer {
-    /// A proposer with nothing before it.
+    /// A proposer with nothing before it, and no experience.
     pub fn new() -> Self {
         SuffixProposer::default()
+    }
+
+    /// Takes part in `experience`.
+    #[must_use]
+    pub fn with_experience(self, experience: &Experience) -> Self {
+        SuffixProposer { experience: experience.clone(), ..self }
     }
 
     /// Guesses at most `tokens` at once.
@@ -41,6 +58,7 @@ impl SuffixProposer {
 
 impl Proposer for SuffixProposer {
     fn begin(&mut self, history: &[u32]) {
+        (self.asked, self.unasked) = (None, None);
         if !history.starts_with(self.automaton.text()) {
             self.automaton = SuffixAutomaton::default();
         }
@@ -50,75 +68,53 @@ impl Proposer for SuffixProposer {
     }
 
     fn push(&mut self, token: u32) {
+        let mut odds = self.experience.odds();
+        let text = self.automaton.text();
+        odds.count_token();
+        if let Some(Match { length, end }) = self.automaton.longest_match() {
+            odds.judge(length, text[end] == token);
+        }
+        self.unasked = self.unasked.and_then(|unasked| {
+            let goes_on = unasked.left > 0 && text[unasked.at] == token;
+            let Unasked { at, left, right, cost } = unasked;
+            let next = if goes_on {
+                Unasked { at: at + 1, left: left - 1, right: right + 1, cost }
+            } else {
+                unasked
+            };
+            let is_proved = odds.promise(next.right, cost, !goes_on);
+            (goes_on && !is_proved).then_some(next)
+        });
         self.automaton.push(token);
-        self.odds.count_token();
     }
 
     fn propose(&mut self, terms: &Terms, draft: &mut Vec<u32>) {
-        self.followed = None;
         let Some(Match { length, end }) = self.automaton.longest_match() else { return };
         let most = terms.most.min(self.most.unwrap_or(usize::MAX));
         let cost = self.cost.or(terms.cost);
+        let odds = self.experience.odds();
+        let guesses = odds.worthwhile(length, most, cost);
+        if guesses == 0 {
+            return;
+        }
+        if !odds.can_afford(cost) {
+            self.unasked.get_or_insert(Unasked { at: end, left: guesses, right: 0, cost });
+            return;
+        }
         let text = self.automaton.text();
-        for at in end..end + self.odds.worthwhile(length, most, cost) {
+        for at in end..end + guesses {
             let token = text.get(at).unwrap_or_else(|| &draft[at - text.len()]);
             draft.push(*token);
         }
-        self.followed = (!draft.is_empty()).then_some((length, cost));
+        (self.asked, self.unasked) = (Some(cost), None);
     }
 
-    fn learn(&mut self, accepted: usize, rejected: bool) {
-        if let Some((length, cost)) = self.followed.take() {
-            self.odds.learn(length, accepted, rejected, cost);
+    fn learn(&mut self, accepted: usize, _rejected: bool) {
+        if let Some(cost) = self.asked.take() {
+            self.experience.odds().settle(accepted, cost);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn guess(proposer: &mut SuffixProposer, most: usize) -> Vec<u32> {
-        let mut draft = Vec::new();
-        proposer.propose(&Terms { most, cost: Some(1.2) }, &mut draft);
-        draft
-    }
-
-    #[test]
-    fn it_guesses_what_followed_the_longest_repeat() {
-        let mut proposer = SuffixProposer::new();
-        proposer.begin(&[1, 2, 3, 4, 5, 6, 7, 9, 2, 3, 8, 8, 1, 2]);
-        proposer.push(3);
-        assert_eq!(guess(&mut proposer, 3), [4, 5, 6]);
-        assert_eq!(guess(&mut proposer.with_most(2), 3), [4, 5]);
-    }
-
-    #[test]
-    fn a_repeat_that_runs_into_the_present_goes_round() {
-        let mut proposer = SuffixProposer::new();
-        proposer.begin(&[1, 2, 3, 1, 2, 3, 1, 2]);
-        assert_eq!(guess(&mut proposer, 7), [3, 1, 2, 3, 1, 2, 3]);
-    }
-
-    #[test]
-    fn without_a_repeat_or_a_profit_it_guesses_nothing() {
-        let mut proposer = SuffixProposer::new();
-        assert!(guess(&mut proposer, 9).is_empty());
-        proposer.begin(&[1, 2, 3, 4]);
-        assert!(guess(&mut proposer, 9).is_empty());
-        let mut proposer = SuffixProposer::new().with_cost(9.0);
-        proposer.begin(&[1, 2, 3, 1, 2]);
-        assert!(guess(&mut proposer, 9).is_empty());
-    }
-
-    #[test]
-    fn a_history_that_goes_on_is_not_read_again_and_another_one_is() {
-        let mut proposer = SuffixProposer::new();
-        proposer.begin(&[1, 2, 3, 4, 5]);
-        proposer.push(1);
-        proposer.begin(&[1, 2, 3, 4, 5, 1, 2, 3]);
-        assert_eq!(guess(&mut proposer, 2), [4, 5]);
-        proposer.begin(&[7, 8, 9, 7, 8]);
-        assert_eq!(guess(&mut proposer, 2), [9, 7]);
-    }
-}
+mod tests;

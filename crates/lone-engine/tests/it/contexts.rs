@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use lone_convert::ConvertOptions;
-use lone_engine::{Generation, Request, SessionOptions};
+use lone_engine::{Generation, Request, Runtime, SessionOptions};
 use lone_lfm::{Checkpoint, Reference, SpecialText, Tokenizer};
 use xtask::fake_checkpoint::{self, Model, Options, Preset};
 
-use crate::support::{cosine, exam, load, model, session};
+use crate::support::{Asked, cosine, exam, load, model, session};
 
 const MODEL: &str = "tiny-lfm3";
 
@@ -72,6 +72,63 @@ fn what_was_said_on_a_lower_rung_is_recalled_on_a_higher_one() {
         climbed += usize::from(session.rung() > 16);
     }
     assert_eq!((right, climbed), (40, 40));
+}
+
+/// The exam's questions, each with its answer, as turns of one conversation of about `count` tokens.
+fn conversation(tokenizer: &Tokenizer, count: usize) -> Vec<u32> {
+    let mut tokens = Vec::new();
+    for Asked { prompt, answer, .. } in exam(MODEL).into_iter().filter(|asked| asked.task != "recall") {
+        if tokens.len() >= count {
+            break;
+        }
+        // One beginning of a text is enough.
+        tokens.extend(&prompt[usize::from(!tokens.is_empty())..]);
+        tokens.extend(tokenizer.encode(&format!("{answer}<|im_end|>\n")).unwrap());
+    }
+    tokens
+}
+
+/// What is said, in one session, to each of `questions` after `history`.
+fn answers(runtime: &mut Runtime, history: &[u32], questions: &[Asked]) -> (Vec<Vec<u32>>, usize) {
+    let mut session = session(runtime);
+    let mut answers = Vec::new();
+    for Asked { prompt, .. } in questions {
+        let request = Request {
+            prompt: [history, &prompt[usize::from(!history.is_empty())..]].concat(),
+            stop_tokens: runtime.facts().eos_token_ids.clone(),
+            max_new_tokens: 40,
+            ..Request::default()
+        };
+        let mut generation = Generation::begin(runtime, &mut session, None, request).unwrap();
+        generation.run(runtime, &mut session, &AtomicBool::new(false), &mut |_| ()).unwrap();
+        answers.push(generation.token_ids().to_vec());
+    }
+    (answers, session.rung())
+}
+
+#[test]
+fn behind_thousands_of_tokens_as_much_is_recalled_after_climbing_as_where_no_rung_was_climbed() {
+    let options = |ctx| ConvertOptions { ctx, prefill: vec![16, 256], ..ConvertOptions::default() };
+    let mut ladder = load(&model(MODEL), &options(vec![512, 2048, 8192]));
+    let mut single = load(&model(MODEL), &options(vec![8192]));
+    let tokenizer = Tokenizer::open(&model(MODEL)).unwrap();
+    let questions: Vec<Asked> =
+        exam(MODEL).into_iter().filter(|asked| asked.task == "recall").take(10).collect();
+    // The model has never seen a long text, and finds less the further it goes.
+    for (before, rung, least) in [(200, 512, 9), (800, 2048, 6), (3200, 8192, 4)] {
+        let history = conversation(&tokenizer, before);
+        let (climbed, reached) = answers(&mut ladder, &history, &questions);
+        let (expected, _) = answers(&mut single, &history, &questions);
+        assert_eq!(reached, rung, "behind {before} tokens");
+        let is_right = |(said, asked): (&Vec<u32>, &Asked)| {
+            let said = tokenizer.decode(said, SpecialText::Keep);
+            said.strip_suffix("<|im_end|>") == Some(asked.answer.as_str())
+        };
+        let right = climbed.iter().zip(&questions).filter(|pair| is_right(*pair)).count();
+        let same = climbed.iter().zip(&expected).filter(|(a, b)| a == b).count();
+        println!("behind {before} tokens: {right} of 10 right, {same} as on one rung");
+        assert!(same >= 9 && right >= least, "behind {before} tokens: {right} right, {same} the same");
+    }
 }
 
 #[test]

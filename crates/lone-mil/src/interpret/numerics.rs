@@ -1,7 +1,10 @@
 //! How numbers behave: every rounding, sum and approximation of the interpreter passes through here.
 //!
-//! The methods a trait implementation leaves alone are exact: computed in f32 from the stored values, to be rounded
-//! once when the result is stored. A model of some hardware overrides those that its hardware does otherwise.
+//! The methods a trait implementation leaves alone are exact: computed in f32 from the stored values, sums in f64, to be
+//! rounded once when the result is stored. A model of some hardware overrides those that its hardware does otherwise.
+//!
+//! In f64 the order of a sum does not show: products of fp16 numbers are multiples of 2^-48, so they sum without
+//! rounding up to 32, and past that the rounding is 2^29 times finer than f32's.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -83,7 +86,7 @@ pub trait Numerics: Send + Sync {
 
     /// `start + sum of x[i] * y[i]`: the one primitive of `conv`, `linear`, `matmul` and attention.
     fn dot(&self, x: &[f32], y: &[f32], start: f32) -> f32 {
-        start + exact_dot(x, y)
+        (f64::from(start) + exact_dot(x, y)) as f32
     }
 
     /// A row reduced to one number. `row` is not empty.
@@ -112,7 +115,7 @@ pub trait Numerics: Send + Sync {
     fn width_slice(&self, _values: &mut [f32]) {}
 }
 
-/// Exact arithmetic: f32 throughout, each result rounded once to its tensor's type.
+/// Exact arithmetic: f32, sums in f64, each result rounded once to its tensor's type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reference;
 
@@ -132,18 +135,24 @@ pub fn round_to_half(values: &mut [f32]) {
     }
 }
 
-/// The sum of products in f32, in sixteen interleaved parts.
-fn exact_dot(x: &[f32], y: &[f32]) -> f32 {
+/// The sum of products in f64, in sixteen interleaved parts.
+fn exact_dot(x: &[f32], y: &[f32]) -> f64 {
     const PARTS: usize = 16;
-    let mut parts = [0.0f32; PARTS];
+    let product = |x: f32, y: f32| f64::from(x) * f64::from(y);
+    let mut parts = [0.0; PARTS];
     let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<PARTS>(), y.as_chunks::<PARTS>());
     for (x, y) in x.iter().zip(y) {
         for i in 0..PARTS {
-            parts[i] += x[i] * y[i];
+            parts[i] += product(x[i], y[i]);
         }
     }
-    let rest: f32 = x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum();
-    parts.iter().sum::<f32>() + rest
+    let rest: f64 = x_rest.iter().zip(y_rest).map(|(&x, &y)| product(x, y)).sum();
+    parts.iter().sum::<f64>() + rest
+}
+
+/// The sum in f64.
+fn exact_sum(row: &[f32]) -> f64 {
+    row.iter().copied().map(f64::from).sum()
 }
 
 impl Unary {
@@ -197,15 +206,15 @@ impl Binary {
 }
 
 impl Reduction {
-    /// The row reduced in f32.
+    /// The row reduced, sums in f64.
     pub fn of(self, row: &[f32]) -> f32 {
         match self {
-            Reduction::L2Norm => exact_dot(row, row).sqrt(),
+            Reduction::L2Norm => exact_dot(row, row).sqrt() as f32,
             Reduction::Max => row.iter().copied().fold(f32::NEG_INFINITY, f32::max),
-            Reduction::Mean => row.iter().sum::<f32>() / row.len() as f32,
+            Reduction::Mean => (exact_sum(row) / row.len() as f64) as f32,
             Reduction::Min => row.iter().copied().fold(f32::INFINITY, f32::min),
-            Reduction::Sum => row.iter().sum(),
-            Reduction::SumSquare => exact_dot(row, row),
+            Reduction::Sum => exact_sum(row) as f32,
+            Reduction::SumSquare => exact_dot(row, row) as f32,
         }
     }
 }
@@ -229,6 +238,30 @@ mod tests {
         for n in [0, 1, 15, 16, 17, 37] {
             let expected: f32 = x[..n].iter().map(|x| x * x).sum();
             assert_eq!(Reference.dot(&x[..n], &x[..n], 0.5), expected + 0.5);
+        }
+    }
+
+    #[test]
+    fn the_order_of_a_sum_does_not_show() {
+        let numbers = |from: u32| {
+            let mut numbers: Vec<f32> =
+                (0..997u32).map(|i| (i.wrapping_mul(from) >> 7) as f32 / 3e6 - 100.0).collect();
+            round_to_half(&mut numbers);
+            numbers
+        };
+        let (mut x, mut y) = (numbers(2_654_435_761), numbers(2_246_822_519));
+        let all = |x: &[f32], y: &[f32]| {
+            let mut likely: Vec<f32> = x.iter().map(|x| x / 50.0).collect();
+            let sums = [Reference.dot(x, y, 0.1), Reduction::Sum.of(x), Reduction::SumSquare.of(x)];
+            Reference.softmax(&mut likely);
+            likely.sort_by(f32::total_cmp);
+            (sums, likely)
+        };
+        let before = all(&x, &y);
+        for by in [1, 5, 400] {
+            x.rotate_left(by);
+            y.rotate_left(by);
+            assert!(all(&x, &y) == before, "{by} further");
         }
     }
 

@@ -3,8 +3,9 @@
 use super::*;
 use crate::fake::{Spec, VOCAB};
 use crate::{LoadOptions, Request};
-use crate::{NgramSimple, Proposer, RequestError, Sampler, Sampling, SessionOptions, SuffixProposer};
+use crate::{NgramSimple, Proposer, RequestError, Sampler, Sampling, SessionOptions};
 use lone_bundle::Role;
+use lone_mil::{Interpreter, Reference};
 use std::sync::atomic::AtomicBool;
 
 const PROMPT: [u32; 9] = [1, 6, 3, 0, 2, 9, 4, 4, 8];
@@ -65,19 +66,30 @@ fn request(sampling: Sampling) -> Request {
 
 /// Answers with and without guesses, of which `spoilt` are wrong, and compares everything that can be seen of the two.
 fn compare(request: &Request, spoilt: &[usize]) -> Answer {
-    let mut runtime = Spec::default().load();
-    let plain = answer(&mut runtime, request, None);
+    compare_on(&mut Spec::default().load(), request, spoilt)
+}
+
+fn compare_on(runtime: &mut Runtime, request: &Request, spoilt: &[usize]) -> Answer {
+    let plain = answer(runtime, request, None);
     let known = plain.generation.token_ids().to_vec();
     let oracle = Oracle { answer: known, said: 0, spoilt: spoilt.to_vec() };
-    let guessed = answer(&mut runtime, request, Some(Box::new(oracle)));
+    let guessed = answer(runtime, request, Some(Box::new(oracle)));
     assert_eq!(guessed.generation.token_ids(), plain.generation.token_ids());
     assert_eq!(guessed.events, plain.events);
     assert_eq!(guessed.session.tokens(), plain.session.tokens());
     assert_eq!(guessed.session.logits(), plain.session.logits());
+    assert!(saved(runtime, &guessed) == saved(runtime, &plain), "caches differ, spoilt {spoilt:?}");
     let [plain, guessed_stats] = [plain.generation.stats(), guessed.generation.stats()];
     assert_eq!(guessed_stats.decode.tokens, plain.decode.tokens);
     assert_eq!(plain.speculated, crate::Speculated::default());
     guessed
+}
+
+/// What the answer left in the caches.
+fn saved(runtime: &Runtime, answer: &Answer) -> Vec<u8> {
+    let mut file = Vec::new();
+    answer.session.save(runtime, &crate::Dialogue::default(), &mut file).unwrap();
+    file
 }
 
 fn settings() -> Vec<Sampling> {
@@ -103,6 +115,19 @@ fn an_answer_with_guesses_is_that_without_wherever_a_guess_is_wrong() {
             compare(&request(sampling.clone()), spoilt);
         }
     }
+}
+
+#[test]
+fn on_the_reference_interpreter_a_sampled_answer_and_its_caches_are_the_same_to_the_bit_for_any_seed() {
+    let mut runtime = crate::session::rejections::load(&Interpreter::<Reference>::new());
+    let mut rejected = 0;
+    for seed in 0..40 {
+        let sampling = Sampling { temperature: 2.0, seed: Some(seed), ..Sampling::default() };
+        let spoilt: Vec<usize> = (0..7).map(|pass| (seed as usize + 3 * pass) % 5).collect();
+        let speculated = compare_on(&mut runtime, &request(sampling), &spoilt).generation.stats().speculated;
+        rejected += speculated.drafted - speculated.accepted;
+    }
+    assert!(rejected > 40);
 }
 
 #[test]
@@ -137,7 +162,7 @@ fn an_answer_may_end_among_its_guesses() {
 #[test]
 fn a_session_goes_on_after_guesses_as_after_none() {
     let mut runtime = Spec::default().load();
-    let proposer = || Box::new(SuffixProposer::new().with_cost(1.0)) as Box<dyn Proposer>;
+    let proposer = || Box::new(NgramSimple::new(2, 4)) as Box<dyn Proposer>;
     let mut guessing = runtime.session(&SessionOptions::default()).unwrap();
     guessing.set_proposer(&runtime, Some(proposer())).unwrap();
     let mut prompt = PROMPT[..4].to_vec();
