@@ -4,10 +4,10 @@
 //! the graphs are built.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Range;
 
 use lone_lfm::checkpoint::{Checkpoint, F16_MAX, Tensor};
+use lone_lfm::regular_file;
 
 use crate::workers::{self, Report};
 use crate::{ConvertError, Phase, Progress};
@@ -38,7 +38,7 @@ impl Survey {
         progress.begin(Phase::Survey, tensors.iter().map(|tensor| stored_bytes(tensor) as u64).sum());
         let config = checkpoint.dir().join("config.json");
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&fs::read(&config).map_err(ConvertError::io("read", &config))?);
+        hasher.update(&regular_file::read(&config).map_err(ConvertError::io("read", &config))?);
         let pieces: Vec<Piece<'_>> = tensors.iter().flat_map(Piece::all_of).collect();
         let findings = workers::spread(&pieces, workers::processors(), progress, Piece::read_through)?;
         let mut largest = BTreeMap::<String, f32>::new();

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use lone_bundle::{FileEntry, Graph, GraphKind};
-use lone_lfm::Checkpoint;
+use lone_lfm::{Checkpoint, regular_file};
 use lone_mil::package::{Metadata, PackageWriter};
 use lone_mil::{BlobError, BlobWriter, DType};
 
@@ -98,7 +98,7 @@ impl<'a> BundleFiles<'a> {
     pub(crate) fn copy_companions(&self, checkpoint: &Checkpoint) -> Result<(), ConvertError> {
         for name in COMPANIONS {
             let (from, to) = (checkpoint.dir().join(name), self.dir.join(name));
-            match fs::read(&from) {
+            match regular_file::read(&from) {
                 Ok(content) => fs::write(&to, content).map_err(ConvertError::io("write", &to))?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(ConvertError::Io { action: "read", path: from, source }),

@@ -225,7 +225,7 @@ fn named(name: &str, template: &str) -> (String, String) {
 /// Named templates of a directory, and where they come from.
 fn find_templates(dir: &Path) -> Result<(Vec<(String, String)>, TemplateSource), ChatError> {
     let path = dir.join("chat_template.jinja");
-    match std::fs::read_to_string(&path) {
+    match crate::regular_file::read_to_string(&path) {
         Ok(template) => return Ok((vec![(DEFAULT.to_owned(), template)], TemplateSource::File)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(source) => return Err(ChatError::Read { path, source }),

@@ -185,7 +185,7 @@ impl Config {
 const NORM_EPS: &[&str] = &["norm_eps", "rms_norm_eps", "block_norm_eps"];
 
 fn read_object(path: &Path) -> Result<Map<String, Value>, ConfigError> {
-    let text = std::fs::read_to_string(path)
+    let text = crate::regular_file::read_to_string(path)
         .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
     parse_object(path, &text)
 }

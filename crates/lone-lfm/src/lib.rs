@@ -11,6 +11,7 @@ pub mod chat;
 pub mod checkpoint;
 pub mod config;
 pub mod reference;
+pub mod regular_file;
 pub mod rope;
 pub mod special_tokens;
 pub mod tokenizer;

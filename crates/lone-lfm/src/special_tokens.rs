@@ -81,7 +81,7 @@ impl SpecialTokens {
 
 /// A JSON object from `path`, or `None` where there is no such file.
 pub(crate) fn read_settings(path: &Path) -> Result<Option<Map<String, Value>>, SettingsError> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match crate::regular_file::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(SettingsError::Read { path: path.to_owned(), source }),

@@ -66,7 +66,7 @@ impl Tokenizer {
     /// [`TokenizerError::Missing`] where there is no tokenizer.json; others name the file that is wrong.
     pub fn open(dir: &Path) -> Result<Tokenizer, TokenizerError> {
         let path = dir.join("tokenizer.json");
-        let bytes = std::fs::read(&path).map_err(|source| match source.kind() {
+        let bytes = crate::regular_file::read(&path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => TokenizerError::Missing { dir: dir.to_owned() },
             _ => TokenizerError::Read { path: path.clone(), source },
         })?;

@@ -98,6 +98,14 @@ impl Environment {
         Some(base.or_else(|| Some(self.path("HOME")?.join(".local/state")))?.join("lone"))
     }
 
+    /// `path` with the home directory for a `~` that it begins with, as a shell has it.
+    pub(crate) fn expanded(&self, path: PathBuf) -> PathBuf {
+        match (path.strip_prefix("~"), self.path("HOME")) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => path,
+        }
+    }
+
     /// An environment of exactly these variables.
     #[cfg(test)]
     pub(crate) fn with(values: &[(&'static str, &str)]) -> Self {

@@ -17,6 +17,8 @@ pub(crate) struct Interrupt {
     raised: Arc<AtomicBool>,
     /// Whether it was not Ctrl-C: the program is to end, not only what it is doing.
     ends: Arc<AtomicBool>,
+    /// Whether there is no work to stop.
+    is_idle: Arc<AtomicBool>,
 }
 
 impl Interrupt {
@@ -32,11 +34,13 @@ impl Interrupt {
             flag::register_conditional_shutdown(signal, EXIT_CODE.into(), Arc::clone(&self.raised))?;
             flag::register(signal, Arc::clone(&self.raised))?;
         }
-        // Once only: a shell and the system may both tell that the terminal is gone.
+        // Twice is no second wish: a shell and the system may both tell that the terminal is gone.
         #[cfg(unix)]
         if !hangup_is_ignored() {
-            flag::register(signal_hook::consts::SIGHUP, Arc::clone(&self.ends))?;
-            flag::register(signal_hook::consts::SIGHUP, Arc::clone(&self.raised))?;
+            let hangup = signal_hook::consts::SIGHUP;
+            flag::register_conditional_shutdown(hangup, EXIT_CODE.into(), Arc::clone(&self.is_idle))?;
+            flag::register(hangup, Arc::clone(&self.ends))?;
+            flag::register(hangup, Arc::clone(&self.raised))?;
         }
         // A file that grows past a limit is then an error like a full disk, and not the end of the process.
         #[cfg(unix)]
@@ -57,10 +61,12 @@ impl Interrupt {
         !ends
     }
 
-    /// Waits for somebody in `wait`: with no work to tidy up, the first Ctrl-C ends the process.
+    /// Waits for somebody in `wait`: with no work to tidy up, the first signal ends the process.
     pub(crate) fn while_idle<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.is_idle.store(true, Ordering::SeqCst);
         self.raised.store(true, Ordering::SeqCst);
         let outcome = wait();
+        self.is_idle.store(false, Ordering::SeqCst);
         self.take_back();
         outcome
     }

@@ -2,7 +2,7 @@
 
 use lone_bundle::{Bundle, Role};
 use lone_convert::ConvertOptions;
-use lone_engine::{NgramSimple, Proposer, RequestError, SuffixProposer};
+use lone_engine::{Experience, NgramSimple, Proposers, RequestError, SuffixProposer};
 
 use crate::args::{SpecChoice, SpeculationArgs};
 use crate::bundle::BundleSource;
@@ -63,15 +63,18 @@ pub(crate) fn prepare(speculation: Option<Speculation>, source: &mut BundleSourc
 }
 
 impl Speculation {
-    /// Whoever guesses.
-    pub(crate) fn proposer(self) -> Box<dyn Proposer> {
+    /// Whoever guesses; what one learns the others know.
+    pub(crate) fn proposers(self) -> Proposers {
         match self {
-            Speculation::Ngram { n, m } => Box::new(NgramSimple::new(n, m)),
+            Speculation::Ngram { n, m } => Proposers::new(move || Box::new(NgramSimple::new(n, m))),
             Speculation::Suffix { most, cost } => {
-                let proposer = SuffixProposer::new().with_most(most);
-                Box::new(match cost {
-                    Some(cost) => proposer.with_cost(cost),
-                    None => proposer,
+                let experience = Experience::new();
+                Proposers::new(move || {
+                    let proposer = SuffixProposer::new().with_most(most).with_experience(&experience);
+                    Box::new(match cost {
+                        Some(cost) => proposer.with_cost(cost),
+                        None => proposer,
+                    })
                 })
             }
         }

@@ -97,7 +97,7 @@ struct Index {
 
 fn open_shards(dir: &Path, index_path: &Path) -> Result<WeightFiles, CheckpointError> {
     let index_error = |reason| CheckpointError::Index { path: index_path.to_owned(), reason };
-    let text = std::fs::read_to_string(index_path)
+    let text = crate::regular_file::read_to_string(index_path)
         .map_err(|source| CheckpointError::Read { path: index_path.to_owned(), source })?;
     let Index { weight_map } = serde_json::from_str(&text).map_err(|error| index_error(error.to_string()))?;
     let names: BTreeSet<&str> = weight_map.values().map(String::as_str).collect();

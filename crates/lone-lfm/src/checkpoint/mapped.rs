@@ -8,15 +8,14 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
+use crate::regular_file;
+
 /// Bytes of a file that is not copied into memory.
 pub(super) struct MappedFile(Mmap);
 
 impl MappedFile {
     pub(super) fn open(path: &Path) -> io::Result<MappedFile> {
-        // Asked before opening, since opening a pipe waits for its other end.
-        if !path.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
+        regular_file::check(path)?;
         let file = File::open(path)?;
         // SAFETY: the bytes stay plain bytes whatever they hold. Nobody may truncate or rewrite a checkpoint while it is
         // open; this process never does, and other programs are asked not to (docs/security.md).

@@ -42,19 +42,22 @@ pub(super) fn count(text: &str) -> Result<usize, String> {
     whole(text, 0..=usize::MAX)
 }
 
-/// A size: bytes, or a number with a unit.
+/// A size: bytes, or a number with a unit in any case.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 7] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("kB", 1000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("B", 1),
+    const UNITS: [(&str, u64); 9] = [
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+        ("kb", 1000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("tb", 1_000_000_000_000),
+        ("b", 1),
     ];
+    let text = text.to_ascii_lowercase();
     let unit = UNITS.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)));
-    let (number, scale) = unit.unwrap_or((text, 1));
+    let (number, scale) = unit.unwrap_or((&text, 1));
     let number: f64 =
         number.trim().parse().map_err(|_| "must be a size, such as 512MB or 2GiB".to_owned())?;
     let bytes = number * scale as f64;
@@ -163,9 +166,17 @@ mod tests {
 
     #[test]
     fn sizes_have_units_of_a_thousand_or_of_1024() {
-        for (text, expected) in
-            [("512", 512), ("2kB", 2000), ("1.5MB", 1_500_000), ("2 GiB", 2 << 30), ("7B", 7)]
-        {
+        for (text, expected) in [
+            ("512", 512),
+            ("2kB", 2000),
+            ("1.5MB", 1_500_000),
+            ("2 GiB", 2 << 30),
+            ("7B", 7),
+            ("1KB", 1000),
+            ("512mb", 512_000_000),
+            ("1TB", 1_000_000_000_000),
+            ("1tib", 1 << 40),
+        ] {
             assert_eq!(bytes(text), Ok(expected), "{text}");
         }
         for text in ["", "MB", "-1MB", "much", "NaN", "1e30GB"] {

@@ -19,7 +19,8 @@ use crate::args::ChatArgs;
 use crate::bundle::BundleSource;
 use crate::failure::{Failure, UserError};
 use crate::quantity::counted;
-use crate::{backend, bundle, speculation};
+use crate::speculation::{self, Speculation};
+use crate::{backend, bundle};
 use command::{Command, Entry};
 use input::Input;
 use report::Totals;
@@ -48,7 +49,7 @@ pub(crate) fn execute(args: &ChatArgs, context: &Context) -> Result<(), Failure>
         session: runtime.session(&options)?,
         options,
         runtime,
-        speculation,
+        proposers: speculation.map(Speculation::proposers),
         tokenizer,
         template,
         dialogue: Dialogue::new(args.system.clone()),
@@ -66,7 +67,7 @@ pub(crate) fn execute(args: &ChatArgs, context: &Context) -> Result<(), Failure>
 fn converse(talk: &mut Talk<'_>, input: &mut Input<'_>, context: &Context) -> Result<(), Failure> {
     let mut refused = 0;
     while let Some(line) = input.next()? {
-        let outcome = match command::parse(&line) {
+        let outcome = match line.and_then(|line| command::parse(&line)) {
             Ok(None) => continue,
             Ok(Some(Entry::Command(Command::Exit))) => break,
             Ok(Some(Entry::Command(command))) => talk.obey(command),

@@ -13,7 +13,7 @@ use crate::args::RunArgs;
 use crate::bundle::BundleSource;
 use crate::failure::Failure;
 use crate::prompt::Prompt;
-use crate::speculation::{self, Speculation};
+use crate::speculation;
 use crate::{backend, bundle, sampling};
 use report::{Report, Setting};
 
@@ -51,7 +51,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     let start = Instant::now();
     let mut runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
     let mut session = runtime.session(&options)?;
-    session.set_proposer(&runtime, speculation.map(Speculation::proposer))?;
+    session.set_proposer(&runtime, speculation.map(|speculation| speculation.proposers().make()))?;
     let setting = Setting {
         model: bundle.model.name,
         bundle: dir.display().to_string(),

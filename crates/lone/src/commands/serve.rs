@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use lone_bundle::Bundle;
-use lone_engine::{LoadOptions, Proposers, Runtime, Scheduler, SchedulerOptions};
+use lone_engine::{LoadOptions, Runtime, Scheduler, SchedulerOptions};
 use lone_serve::{ServeOptions, ServedModel, Server};
 
 use super::Context;
@@ -39,7 +39,7 @@ pub(crate) fn execute(args: &ServeArgs, context: &Context) -> Result<(), Failure
         queue: args.queue,
         session: args.setup.session.options(),
         cache_bytes: args.cache_bytes,
-        proposers: speculation.map(|speculation| Proposers::new(move || speculation.proposer())),
+        proposers: speculation.map(speculation::Speculation::proposers),
     };
     let scheduler = Scheduler::start(runtime, Some(tokenizer.clone()), &scheduling)?;
     let ctx = scheduler.ctx();

@@ -41,6 +41,23 @@ fn a_missing_file() {
 }
 
 #[test]
+fn a_pipe_where_a_file_should_be() {
+    for (name, refusal) in [
+        ("config.json", "it has no config.json"),
+        ("tokenizer.json", "tokenizer.json: not a regular file"),
+        ("chat_template.jinja", "chat_template.jinja: not a regular file"),
+    ] {
+        let outcome = convert_damaged(|checkpoint| {
+            std::fs::remove_file(checkpoint.path(name)).ok();
+            assert!(
+                std::process::Command::new("mkfifo").arg(checkpoint.path(name)).status().unwrap().success()
+            );
+        });
+        assert_refused(&outcome, &[refusal]);
+    }
+}
+
+#[test]
 fn a_truncated_safetensors_file() {
     let cut = |bytes: u64| {
         move |checkpoint: &Checkpoint| {

@@ -60,13 +60,13 @@ fn the_second_turn_prefills_only_what_is_new() {
 }
 
 #[test]
-fn turns_are_taken_back_and_answered_again_without_computing_them_again() {
+fn turns_are_answered_again_without_computing_them_again_and_taken_back_for_good() {
     let lines = [FRANCE, JAPAN, "/retry", "/undo", JAPAN, "/reset", FRANCE, "/undo", "/undo"];
     let outcome = chat(&Machine::new(), &["--json"], &lines);
     let turns = turns(&outcome);
     let prefilled: Vec<u64> =
         turns.iter().map(|turn| turn["stats"]["prefill"]["tokens"].as_u64().unwrap()).collect();
-    assert_eq!(prefilled, [16, 17, 0, 0, 0]);
+    assert_eq!(prefilled, [16, 17, 0, 17, 16]);
     assert_eq!((turns[2]["text"].as_str(), turns[3]["text"].as_str()), (Some(TOKYO), Some(TOKYO)));
     assert_eq!(turns[4]["stats"]["ctx"]["used"], 23);
     let taken_back = format!("taken back: {JAPAN}");
@@ -96,6 +96,12 @@ fn a_turn_that_does_not_fit_is_refused_with_the_numbers_and_leaves_the_conversat
     );
     assert!(remarks[1].starts_with(" hint: /undo, /reset, or a bundle with --ctx "), "{remarks:?}");
     assert_eq!(remarks[2..], ["error: 1 line refused, as said above"]);
+    let outcome = chat(&Machine::new(), &[], &[&long]);
+    assert!(
+        outcome.stderr.contains("\n hint: a bundle with --ctx "),
+        "nothing to take back: {}",
+        outcome.stderr
+    );
 }
 
 #[test]
@@ -230,8 +236,94 @@ fn files_that_are_no_conversation_of_this_bundle_are_refused_and_never_overwritt
     assert_eq!(std::fs::read_to_string(path("notes.txt")).unwrap(), "notes");
     let mut other = machine.lone(&["chat", "--model", "demo", "--ctx", "128"]);
     let outcome = machine.outcome(other.write_stdin("/load talk.lone\n"));
-    let error = "error: cannot load talk.lone: it was saved with another bundle, of tiny-lfm3";
-    assert!(remarks(&outcome).contains(&error), "{}", outcome.stderr);
+    let error = "error: cannot load talk.lone: it was saved with another bundle of the same tiny-lfm3, converted with --ctx 256";
+    let hint = " hint: lone chat with these flags, or that bundle";
+    let remarks = remarks(&outcome);
+    assert!(remarks.contains(&error) && remarks.contains(&hint), "{}", outcome.stderr);
+}
+
+/// Whether a file holds these bytes anywhere.
+fn holds(file: &[u8], bytes: &[u8]) -> bool {
+    file.windows(bytes.len()).any(|window| window == bytes)
+}
+
+#[test]
+fn what_was_taken_back_is_not_in_the_file_and_not_in_the_context() {
+    let machine = Machine::new();
+    let lines = [
+        FRANCE,
+        "/save one",
+        JAPAN,
+        "/save two",
+        "/undo",
+        "/save undone",
+        "/stats",
+        "/system Be brief.",
+        "/save other",
+        "/stats",
+        "/reset",
+        "/save reset",
+        "/stats",
+    ];
+    let outcome = chat(&machine, &["--quiet", "--system", "Be terse."], &lines);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let file = |name: &str| std::fs::read(machine.path().join(name)).unwrap();
+    // All but how many answers there have been, and the hash.
+    let text = |file: Vec<u8>| String::from_utf8_lossy(&file[..file.len() - 32]).into_owned();
+    let undone = text(file("undone")).replace("\"answers\":2", "\"answers\":1");
+    assert!(text(file("one")) == undone, "as it was before what was taken back");
+    assert!(holds(&file("two"), b"Japan") && !holds(&file("undone"), b"Japan"));
+    assert!(!holds(&file("other"), b"terse") && holds(&file("other"), b"France"));
+    assert!(!holds(&file("reset"), b"France") && holds(&file("reset"), b"\"tokens\":[]"));
+    assert!(file("reset").len() + 1000 < file("one").len(), "no rows are left");
+    let used: Vec<&str> = outcome.stderr.lines().filter_map(|line| line.strip_prefix("ctx ")).collect();
+    assert!(
+        !used[0].starts_with("0/") && used[1..].iter().all(|line| line.starts_with("0/256 ")),
+        "{used:?}"
+    );
+    let there = chat(&machine, &["--json"], &["/load undone", JAPAN, "/load reset", FRANCE]);
+    let turns = turns(&there);
+    assert_eq!(turns[0]["stats"]["prefill"]["tokens"], 17, "{}", there.stderr);
+    assert_eq!(turns[1]["stats"]["reused_tokens"], 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_conversation_is_saved_where_a_link_points_and_at_home_and_never_to_a_pipe() {
+    let machine = Machine::new();
+    let path = |name: &str| machine.path().join(name);
+    std::fs::create_dir_all(path("home")).unwrap();
+    std::fs::create_dir_all(path("shelf")).unwrap();
+    std::os::unix::fs::symlink("shelf/there", path("link")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+    let lines = [
+        FRANCE,
+        "/save link",
+        "/save link",
+        "/load link",
+        "/save ~/kept",
+        "/load ~/kept",
+        "/save pipe",
+        "/load pipe",
+        "/load shelf",
+    ];
+    let outcome = chat(&machine, &["--quiet"], &lines);
+    insta::assert_snapshot!(remarks(&outcome).join("\n"), @r#"
+    error: cannot write pipe: not a regular file
+    error: cannot read pipe: not a regular file
+    error: cannot read shelf: not a regular file
+    error: 3 lines refused, as said above
+    "#);
+    assert!(path("link").is_symlink() && path("shelf/there").is_file() && path("home/kept").is_file());
+}
+
+#[test]
+fn a_line_that_is_no_text_is_refused_and_the_conversation_goes_on() {
+    let machine = Machine::new();
+    let mut command = machine.lone(&["chat", "--model", "demo", "--ctx", "256", "--quiet"]);
+    let outcome = machine.outcome(command.write_stdin([b"caf\xe9\n", FRANCE.as_bytes()].concat()));
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, &*format!("{PARIS}\n")));
+    assert_eq!(remarks(&outcome)[0], "error: this line is not UTF-8, and was left out");
 }
 
 #[test]
@@ -241,9 +333,11 @@ fn guesses_are_counted_and_change_no_answer() {
     let outcome = chat(
         &machine,
         &["--json", "--spec", "suffix", "--spec-cost", "1.4"],
-        &[&question[..], &["/retry", "/save s", "/load s", "/retry"]].concat(),
+        &[&question[..], &["/retry", "/save s", "/load s", "/retry", "/stats"]].concat(),
     );
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let all = outcome.stderr.lines().filter(|line| line.contains(" drafts accepted, ")).count();
+    assert_eq!(all, 1, "{}", outcome.stderr);
     for turn in turns(&outcome) {
         assert_eq!(turn["text"], "size = insert(x, 28)\nreturn load(count, x)");
         assert!(turn["stats"]["spec"]["accepted"].as_u64() > Some(0), "{turn}");

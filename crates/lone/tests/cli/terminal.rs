@@ -50,8 +50,8 @@ impl Terminal {
         Terminal { keyboard, screen, child, seen: 0 }
     }
 
-    fn press(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    fn press(&mut self, keys: impl AsRef<[u8]>) {
+        self.keyboard.write_all(keys.as_ref()).unwrap();
     }
 
     /// Waits until `text` appears after all that was waited for before, and returns what came up to its end.
@@ -144,4 +144,21 @@ fn ctrl_c_stops_the_answer_and_not_the_conversation() {
     let (status, screen) = terminal.end();
     assert_eq!(status.code(), Some(130), "{screen}");
     assert!(screen.contains("\x1b[1mlone> \x1b[0m") && screen.contains("\x1b[2mctx "), "{screen}");
+}
+
+#[test]
+fn a_byte_that_is_no_text_costs_the_line_and_a_closed_terminal_the_program_at_once() {
+    let machine = Machine::new();
+    let mut terminal = Terminal::chat(&machine, &[], &[("NO_COLOR", "1")]);
+    terminal.wait_for(PROMPT);
+    terminal.press(b"caf\xe9\r");
+    terminal.wait_for("this line is not UTF-8, and was left out");
+    terminal.wait_for(PROMPT);
+    terminal.press("What is the capital of France?\r");
+    terminal.wait_for("lone> The capital of France is Paris.");
+    terminal.wait_for(PROMPT);
+    let hangup = Command::new("kill").args(["-HUP", &terminal.child.id().to_string()]).status();
+    assert!(hangup.unwrap().success());
+    let (status, screen) = terminal.end();
+    assert_eq!(status.code(), Some(130), "{screen}");
 }

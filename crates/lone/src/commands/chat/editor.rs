@@ -1,7 +1,7 @@
 //! The line editor of a terminal, with a history that outlives the conversation.
 
-use std::fs;
 use std::path::PathBuf;
+use std::{fs, io};
 
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -12,7 +12,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Cmd, ColorMode, CompletionType, Config, Helper, KeyCode, KeyEvent, Modifiers};
 
 use super::command::COMMANDS;
-use super::input;
+use super::input::{self, Line};
 use crate::commands::Context;
 use crate::failure::Failure;
 
@@ -41,16 +41,19 @@ impl Editor {
     }
 
     /// What was typed; `None` at the end, which is Ctrl-D.
-    pub(super) fn next(&mut self, context: &Context) -> Result<Option<String>, Failure> {
+    pub(super) fn next(&mut self, context: &Context) -> Result<Option<Line>, Failure> {
         loop {
             match self.inner.readline(&self.prompt) {
                 Ok(line) => {
                     self.remember(&line, context);
-                    return Ok(Some(line));
+                    return Ok(Some(Ok(line)));
                 }
                 Err(ReadlineError::Interrupted) => context.ui.note("Ctrl-D or /exit ends the conversation"),
                 Err(ReadlineError::Eof) => return Ok(None),
                 Err(ReadlineError::Signal(_)) => {}
+                Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                    return Ok(Some(Err(input::no_text())));
+                }
                 Err(error) => return Err(Failure::user(format_args!("cannot read the terminal: {error}"))),
             }
         }

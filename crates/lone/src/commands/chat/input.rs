@@ -4,10 +4,13 @@ use std::io::{self, BufRead, IsTerminal};
 
 use super::editor::Editor;
 use crate::commands::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, UserError};
 
 /// What opens and closes a text of several lines.
 const FENCE: &str = "\"\"\"";
+
+/// A turn or a command as it was given, or why it cannot be taken.
+pub(super) type Line = Result<String, UserError>;
 
 /// A source of turns and commands.
 pub(super) struct Input<'a> {
@@ -36,9 +39,9 @@ impl<'a> Input<'a> {
     /// The next turn or command; `None` at the end. While it waits, a signal ends the process at once.
     ///
     /// # Errors
-    /// If stdin cannot be read, is not UTF-8, or ends inside a text of several lines; [`Failure::Interrupted`] if the
-    /// program was asked to end, which without an editor is what Ctrl-C means.
-    pub(super) fn next(&mut self) -> Result<Option<String>, Failure> {
+    /// If stdin cannot be read, or ends inside a text of several lines; [`Failure::Interrupted`] if the program was
+    /// asked to end, which without an editor is what Ctrl-C means.
+    pub(super) fn next(&mut self) -> Result<Option<Line>, Failure> {
         let goes_on = match self.source {
             Source::Editor(_) => self.context.interrupt.take_back(),
             Source::Lines => !self.context.interrupt.is_raised(),
@@ -56,22 +59,27 @@ impl<'a> Input<'a> {
 }
 
 /// The next line, or lines where a fence is open.
-fn next_of(lines: &mut impl BufRead) -> Result<Option<String>, Failure> {
-    let mut text = String::new();
+fn next_of(lines: &mut impl BufRead) -> Result<Option<Line>, Failure> {
+    let mut text = Vec::new();
     loop {
-        let read = lines.read_line(&mut text).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => Failure::user("stdin is not UTF-8"),
-            _ => Failure::user(format_args!("cannot read stdin: {error}")),
-        })?;
+        let read = lines
+            .read_until(b'\n', &mut text)
+            .map_err(|error| Failure::user(format_args!("cannot read stdin: {error}")))?;
+        let is_open = is_open(&String::from_utf8_lossy(&text));
         match read {
             0 if text.is_empty() => return Ok(None),
-            0 if is_open(&text) => {
+            0 if is_open => {
                 return Err(Failure::user("stdin ends before the \"\"\" that closes a text"));
             }
-            _ if is_open(&text) => {}
-            _ => return Ok(Some(text)),
+            _ if is_open => {}
+            _ => return Ok(Some(String::from_utf8(text).map_err(|_| no_text()))),
         }
     }
+}
+
+/// What to say of bytes that are no text.
+pub(super) fn no_text() -> UserError {
+    UserError::new("this line is not UTF-8, and was left out")
 }
 
 /// Whether `text` begins with a fence that is not closed yet.
@@ -92,7 +100,15 @@ mod tests {
 
     fn all(text: &str) -> Vec<String> {
         let mut bytes = text.as_bytes();
-        std::iter::from_fn(|| next_of(&mut bytes).unwrap()).collect()
+        std::iter::from_fn(|| next_of(&mut bytes).unwrap()).map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_line_that_is_no_text_is_refused_and_the_next_one_is_taken() {
+        let mut bytes = &b"a\xff\n\"\"\"b\nc\xe9\"\"\"\nd\n"[..];
+        let mut next = || next_of(&mut bytes).unwrap();
+        assert_eq!((next(), next()), (Some(Err(no_text())), Some(Err(no_text()))));
+        assert_eq!((next(), next()), (Some(Ok("d\n".into())), None));
     }
 
     #[test]

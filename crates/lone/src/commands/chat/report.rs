@@ -1,6 +1,6 @@
 //! What a turn was and what it cost.
 
-use lone_engine::{Generation, Phase, Session, Stats};
+use lone_engine::{Generation, Session, Stats};
 use serde::Serialize;
 
 use crate::commands::cost::{PhaseReport, SpecReport, finish_reason};
@@ -89,15 +89,13 @@ impl ContextReport {
 
 impl Totals {
     /// Counts another turn.
-    pub(super) fn add(&mut self, stats: &Stats) {
+    pub(super) fn add(&mut self, stats: Stats) {
         self.turns += 1;
-        self.stats.reused_tokens += stats.reused_tokens;
-        add(&mut self.stats.prefill, &stats.prefill);
-        add(&mut self.stats.decode, &stats.decode);
+        self.stats += stats;
     }
 
     /// What `/stats` shows.
-    pub(super) fn lines(&self, session: &Session) -> Vec<String> {
+    pub(super) fn lines(&self, session: &Session, speculates: bool) -> Vec<String> {
         let Stats { reused_tokens, prefill, decode, .. } = &self.stats;
         let ctx = ContextReport { used: session.position(), total: session.ctx() };
         let caches = Bytes(session.cache_bytes());
@@ -115,15 +113,12 @@ impl Totals {
             ),
             format!("ctx {} · caches {caches}, and {ways_back} to go back by", ctx.line()),
         ];
+        if speculates {
+            lines.insert(2, SpecReport::of(&self.stats).line());
+        }
         lines.extend(Memory::now().line().map(|line| format!("mem {line}")));
         lines
     }
-}
-
-fn add(total: &mut Phase, phase: &Phase) {
-    total.tokens += phase.tokens;
-    total.passes += phase.passes;
-    total.time += phase.time;
 }
 
 #[cfg(test)]

@@ -2,35 +2,42 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use lone_engine::{Dialogue, Runtime, Session, SessionOptions};
+use lone_engine::{Dialogue, Runtime, SavedError, Session, SessionOptions};
 
 use crate::failure::{Failure, UserError};
 
 /// What a file of ours begins with.
 const BEGINNING: &[u8] = b"lone session";
 
-/// Writes the conversation to `path`, all of it or nothing. Only a file that is a conversation is replaced.
+/// Links that are followed from one to the next.
+const MOST_LINKS: usize = 40;
+
+/// Writes the conversation to `path`, or to what it is a link to, all of it or nothing. Only a file that is a
+/// conversation is replaced.
 pub(super) fn save(
     path: &Path,
     runtime: &Runtime,
     session: &Session,
     dialogue: &Dialogue,
 ) -> Result<(), Failure> {
-    if !may_replace(path).map_err(|error| cannot("read", path, &error))? {
+    let target = followed(path);
+    if !may_replace(&target).map_err(|error| cannot("write", path, &error))? {
         return Err(UserError::new(format_args!("{} is there and is no conversation", path.display()))
             .with_hint("/save another file")
             .into());
     }
     let write = || -> io::Result<()> {
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         // Where there is no directory, the reason should not name a temporary file.
         fs::metadata(directory)?;
-        let file = tempfile::NamedTempFile::new_in(directory)?;
+        let file = tempfile::NamedTempFile::new_in(directory).map_err(without_name)?;
         session.save(runtime, dialogue, BufWriter::new(file.as_file()))?;
-        file.persist(path)?;
+        // On the disk before it takes the place of what was there.
+        file.as_file().sync_all()?;
+        file.persist(&target)?;
         Ok(())
     };
     write().map_err(|error| cannot("write", path, &error).into())
@@ -42,19 +49,45 @@ pub(super) fn load(
     runtime: &Runtime,
     options: &SessionOptions,
 ) -> Result<(Session, Dialogue), Failure> {
-    let file = File::open(path).map_err(|error| cannot("read", path, &error))?;
-    let loaded = runtime.load_session(options, BufReader::new(file));
-    loaded.map_err(|error| Failure::user(format_args!("cannot load {}: {error}", path.display())))
+    let file = open(path).map_err(|error| cannot("read", path, &error))?;
+    runtime.load_session(options, BufReader::new(file)).map_err(|error| {
+        let message = UserError::new(format_args!("cannot load {}: {error}", path.display()));
+        match error {
+            SavedError::OtherShapes { .. } => message.with_hint("lone chat with these flags, or that bundle"),
+            _ => message,
+        }
+        .into()
+    })
+}
+
+/// What a chain of links leads to, there or not.
+fn followed(path: &Path) -> PathBuf {
+    let mut target = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(link) = fs::read_link(&target) else { break };
+        target = target.parent().unwrap_or(Path::new("")).join(link);
+    }
+    target
 }
 
 fn may_replace(path: &Path) -> io::Result<bool> {
     let mut beginning = Vec::new();
-    match File::open(path) {
+    match open(path) {
         Ok(file) => file.take(BEGINNING.len() as u64).read_to_end(&mut beginning)?,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(error),
     };
     Ok(beginning == BEGINNING)
+}
+
+/// Opens a regular file: opening a pipe would wait for its other end.
+fn open(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() { File::open(path) } else { Err(io::Error::other("not a regular file")) }
+}
+
+/// `error` without the name of the temporary file it was about.
+fn without_name(error: io::Error) -> io::Error {
+    error.kind().into()
 }
 
 fn cannot(act: &str, path: &Path, error: &io::Error) -> UserError {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use lone_engine::{
-    Asked, Dialogue, FinishReason, Generation, Request, RequestError, Runtime, Session, SessionOptions,
+    Asked, Dialogue, FinishReason, Generation, Proposers, Request, RequestError, Runtime, Session,
+    SessionOptions,
 };
 use lone_lfm::{ChatTemplate, Tokenizer};
 
@@ -11,11 +12,11 @@ use super::command::{COMMANDS, Command};
 use super::report::{Totals, TurnReport};
 use super::save;
 use super::settings::Settings;
+use crate::args::MOST_CONTEXT;
 use crate::commands::Context;
 use crate::commands::answer::Answer;
 use crate::failure::{Failure, UserError};
 use crate::quantity::counted;
-use crate::speculation::Speculation;
 
 const LABEL: &str = "lone> ";
 
@@ -25,8 +26,8 @@ pub(super) struct Talk<'a> {
     pub(super) runtime: Runtime,
     pub(super) session: Session,
     pub(super) options: SessionOptions,
-    /// Who guesses tokens, if anybody.
-    pub(super) speculation: Option<Speculation>,
+    /// Who guess tokens, if anybody does.
+    pub(super) proposers: Option<Proposers>,
     pub(super) tokenizer: Arc<Tokenizer>,
     pub(super) template: ChatTemplate,
     pub(super) dialogue: Dialogue,
@@ -43,12 +44,17 @@ impl Talk<'_> {
     /// # Errors
     /// If the bundle cannot check the guesses that were asked for.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
-        self.session.set_proposer(&self.runtime, self.speculation.map(Speculation::proposer))?;
+        self.equip()?;
         if self.is_interactive {
             let (name, ctx) = (&self.runtime.facts().name, self.session.ctx());
             self.context.ui.note(format_args!("{name}, context of {ctx} tokens. /help lists the commands"));
         }
         Ok(())
+    }
+
+    /// Gives the session somebody who guesses, if that was asked for.
+    fn equip(&mut self) -> Result<(), RequestError> {
+        self.session.set_proposer(&self.runtime, self.proposers.as_ref().map(Proposers::make))
     }
 
     /// Has the model answer `text`.
@@ -71,7 +77,7 @@ impl Talk<'_> {
         let tokenizer = Some(Arc::clone(&self.tokenizer));
         let mut generation = Generation::begin(&self.runtime, &mut self.session, tokenizer, request)?;
         let text = self.stream(&mut generation)?;
-        self.totals.add(&generation.stats());
+        self.totals.add(generation.stats());
         if !generation.token_ids().is_empty() {
             self.dialogue.record(asked, &self.tokenizer, generation.token_ids(), &stop_tokens);
         }
@@ -95,7 +101,7 @@ impl Talk<'_> {
 
     fn report(&self, generation: &Generation, text: String) -> Result<(), Failure> {
         let ui = &self.context.ui;
-        let report = TurnReport::new(generation, text, &self.session, self.speculation.is_some());
+        let report = TurnReport::new(generation, text, &self.session, self.proposers.is_some());
         if self.is_json {
             return ui.json_line(&report);
         }
@@ -129,11 +135,18 @@ impl Talk<'_> {
             "this turn does not fit: it adds {} to {before}, and the context holds {ctx}",
             counted(asked.new_tokens(), "token")
         ))
-        .with_hint(format_args!(
-            "/undo, /reset, or a bundle with --ctx {} or more",
-            tokens.next_power_of_two()
-        ))
+        .with_hint(self.ways_to_fit(tokens))
         .into())
+    }
+
+    /// What would make room for a prompt of `tokens` tokens.
+    fn ways_to_fit(&self, tokens: usize) -> String {
+        let commands = if self.dialogue.turns() > 0 { "/undo, /reset, or " } else { "" };
+        if tokens <= MOST_CONTEXT {
+            format!("{commands}a bundle with --ctx {} or more", tokens.next_power_of_two())
+        } else {
+            format!("{commands}a shorter text: no context is longer than {MOST_CONTEXT}")
+        }
     }
 
     /// Does what a command says.
@@ -141,28 +154,38 @@ impl Talk<'_> {
     /// # Errors
     /// As the command has it.
     pub(super) fn obey(&mut self, command: Command) -> Result<(), Failure> {
-        let ui = &self.context.ui;
+        let Context { ui, environment, .. } = self.context;
         match command {
             Command::Exit => {}
             Command::Help => help().iter().for_each(|line| ui.say(line)),
-            Command::Stats => self.totals.lines(&self.session).iter().for_each(|line| ui.say(line)),
-            Command::Reset => self.dialogue.reset(),
+            Command::Stats => self.stats().iter().for_each(|line| ui.say(line)),
+            Command::Reset => {
+                self.dialogue.reset();
+                self.forget();
+            }
             Command::System(None) => ui.say(self.dialogue.system().unwrap_or("no system message")),
-            Command::System(Some(system)) => self.dialogue.set_system(system),
+            Command::System(Some(system)) => {
+                self.dialogue.set_system(system);
+                self.forget();
+            }
             Command::Set(None) => self.settings.lines().iter().for_each(|line| ui.say(line)),
             Command::Set(Some((name, value))) => self.settings.set(&name, &value)?,
             Command::Undo => {
                 let undone = self.take_back()?;
+                self.forget();
                 ui.note(format_args!("taken back: {}", first_line(&undone)));
             }
             Command::Retry => return self.retry(),
             Command::Save(path) => {
+                let path = environment.expanded(path);
+                self.forget();
                 save::save(&path, &self.runtime, &self.session, &self.dialogue)?;
                 ui.note(format_args!("saved {} to {}", self.held(), path.display()));
             }
             Command::Load(path) => {
+                let path = environment.expanded(path);
                 (self.session, self.dialogue) = save::load(&path, &self.runtime, &self.options)?;
-                self.session.set_proposer(&self.runtime, self.speculation.map(Speculation::proposer))?;
+                self.equip()?;
                 ui.note(format_args!("loaded {} from {}", self.held(), path.display()));
             }
         }
@@ -183,6 +206,15 @@ impl Talk<'_> {
 
     fn take_back(&mut self) -> Result<String, UserError> {
         self.dialogue.undo().ok_or_else(|| UserError::new("nothing has been said yet"))
+    }
+
+    /// Has the session hold nothing that is no part of the conversation, so that nothing else can be saved.
+    fn forget(&mut self) {
+        self.session.forget_all_but(self.dialogue.tokens());
+    }
+
+    fn stats(&self) -> Vec<String> {
+        self.totals.lines(&self.session, self.proposers.is_some())
     }
 
     fn held(&self) -> String {
