@@ -1,6 +1,6 @@
 //! What the answers to a request cost, for `usage`, `timings` and the log.
 
-use lone_engine::{Ended, Phase, Request, Speculated};
+use lone_engine::{Ended, Phase, Request, Stats};
 
 use crate::reply::{CompletionTokensDetails, PromptTokensDetails, Timings, Usage};
 
@@ -12,9 +12,8 @@ pub(crate) struct Tally {
     /// Those of them that a session held already.
     cached_tokens: usize,
     answer_tokens: usize,
-    prefill: Phase,
-    decode: Phase,
-    speculated: Speculated,
+    /// Of all answers, prompts that repeat included.
+    stats: Stats,
     /// For each answer, whether its prompt is that of the answer before.
     repeats: Vec<bool>,
 }
@@ -34,15 +33,11 @@ impl Tally {
 
     /// Counts answer number `index`.
     pub(crate) fn add(&mut self, index: usize, ended: &Ended) {
-        let stats = &ended.stats;
         if !self.repeats[index] {
-            self.cached_tokens += stats.reused_tokens;
+            self.cached_tokens += ended.stats.reused_tokens;
         }
         self.answer_tokens += ended.tokens;
-        add(&mut self.prefill, &stats.prefill);
-        add(&mut self.decode, &stats.decode);
-        self.speculated.drafted += stats.speculated.drafted;
-        self.speculated.accepted += stats.speculated.accepted;
+        self.stats += ended.stats;
     }
 
     /// The count of tokens, of which so many were reasoning.
@@ -57,19 +52,23 @@ impl Tally {
     }
 
     pub(crate) fn timings(&self) -> Timings {
-        let (prompt, predicted) = (Rate::of(&self.prefill), Rate::of(&self.decode));
+        let Stats { prefill, decode, speculated, .. } = self.stats;
+        let (prompt, predicted) = (Rate::of(&prefill), Rate::of(&decode));
         Timings {
             cache_n: self.cached_tokens,
-            prompt_n: self.prefill.tokens,
+            prompt_n: prefill.tokens,
             prompt_ms: prompt.milliseconds,
             prompt_per_token_ms: prompt.milliseconds_per_token,
-            prompt_per_second: self.prefill.tokens_per_second(),
-            predicted_n: self.decode.tokens,
+            prompt_per_second: prefill.tokens_per_second(),
+            predicted_n: decode.tokens,
             predicted_ms: predicted.milliseconds,
             predicted_per_token_ms: predicted.milliseconds_per_token,
-            predicted_per_second: self.decode.tokens_per_second(),
-            draft_n: self.speculated.drafted,
-            draft_n_accepted: self.speculated.accepted,
+            predicted_per_second: decode.tokens_per_second(),
+            predicted_passes: decode.passes,
+            predicted_per_pass: self.stats.tokens_per_pass(),
+            draft_n: speculated.drafted,
+            draft_n_accepted: speculated.accepted,
+            draft_passes: speculated.passes,
         }
     }
 
@@ -79,8 +78,8 @@ impl Tally {
             prompt_tokens = self.prompt_tokens,
             cached_tokens = self.cached_tokens,
             answer_tokens = self.answer_tokens,
-            prefill_seconds = self.prefill.time.as_secs_f64(),
-            decode_seconds = self.decode.time.as_secs_f64(),
+            prefill_seconds = self.stats.prefill.time.as_secs_f64(),
+            decode_seconds = self.stats.decode.time.as_secs_f64(),
             abandoned = missing,
             "answered"
         );
@@ -97,10 +96,4 @@ impl Rate {
         let milliseconds = phase.time.as_secs_f64() * 1000.0;
         Rate { milliseconds, milliseconds_per_token: milliseconds / phase.tokens.max(1) as f64 }
     }
-}
-
-fn add(sum: &mut Phase, phase: &Phase) {
-    sum.tokens += phase.tokens;
-    sum.passes += phase.passes;
-    sum.time += phase.time;
 }

@@ -42,8 +42,13 @@ pub(crate) struct Timings {
     pub(crate) predicted_ms: f64,
     pub(crate) predicted_per_token_ms: f64,
     pub(crate) predicted_per_second: f64,
+    /// Passes those tokens took, and how many each came to; fewer and more where tokens are guessed.
+    pub(crate) predicted_passes: usize,
+    pub(crate) predicted_per_pass: f64,
     /// Tokens guessed and checked.
     pub(crate) draft_n: usize,
     /// Those of them the answers took.
     pub(crate) draft_n_accepted: usize,
+    /// Those of the passes that checked any.
+    pub(crate) draft_passes: usize,
 }

@@ -43,7 +43,12 @@ pub fn model(name: &str) -> PathBuf {
 
 fn bundle(name: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let options = ConvertOptions { ctx: vec![CTX], prefill: vec![32], ..ConvertOptions::default() };
+    let options = ConvertOptions {
+        ctx: vec![CTX],
+        prefill: vec![32],
+        spec_drafts: Some(8),
+        ..ConvertOptions::default()
+    };
     convert(&Checkpoint::open(&model(name)).unwrap(), &dir.path().join("bundle"), &options, &mut ()).unwrap();
     dir
 }

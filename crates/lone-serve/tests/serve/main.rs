@@ -8,6 +8,7 @@ mod chat;
 mod completions;
 mod constrained;
 mod fields;
+mod guessing;
 mod host;
 mod load;
 mod openai_client;
