@@ -16,6 +16,7 @@ mod check;
 mod error;
 mod graph;
 mod model;
+mod placement;
 
 use std::path::Path;
 
@@ -27,12 +28,16 @@ pub use graph::{
     Binding, Cache, CacheKind, Graph, GraphFunction, GraphKind, LayerOutput, Port, Role, Rows, Span,
 };
 pub use model::{Embeddings, LayerKind, ModelFacts, Provenance, Rope, SamplingDefaults};
+pub use placement::{FunctionPlacement, PlacedOp, Placement};
 
 /// The schema this version writes, and the newest it reads.
 pub const SCHEMA: u32 = 1;
 
 /// Name of the file in the bundle's directory.
 pub const FILE_NAME: &str = "bundle.json";
+
+/// What it is called until it is complete.
+const NEW_FILE_NAME: &str = ".bundle.json.new";
 
 /// The content of `bundle.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +56,9 @@ pub struct Bundle {
     pub graphs: Vec<Graph>,
     /// How the bundle came to be.
     pub provenance: Provenance,
+    /// Where Core ML means to run it, if a Mac has been asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
     /// Every other file of the bundle, with size and hash.
     pub files: Vec<FileEntry>,
 }
@@ -92,7 +100,7 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// Writes `dir/bundle.json`.
+    /// Writes `dir/bundle.json`: whoever reads it meanwhile sees the old content or the new.
     ///
     /// # Errors
     /// [`BundleError::Io`] if it cannot be written, [`BundleError::Inconsistent`] if it should not be.
@@ -101,7 +109,9 @@ impl Bundle {
         let path = dir.join(FILE_NAME);
         let mut text = serde_json::to_vec_pretty(self).expect("plain data serializes");
         text.push(b'\n');
-        std::fs::write(&path, text).map_err(|source| BundleError::Io { path, source })
+        let new = dir.join(NEW_FILE_NAME);
+        let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path));
+        written.map_err(|source| BundleError::Io { path, source })
     }
 
     /// A hash of what decides what the caches of a session mean: the graphs, and every other file. Bundles of the same

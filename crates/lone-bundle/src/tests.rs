@@ -49,6 +49,7 @@ fn bundle() -> Bundle {
             source_hash: String::new(),
             flags: BTreeMap::new(),
         },
+        placement: None,
         files: vec![],
     }
 }
@@ -71,6 +72,32 @@ fn what_is_saved_is_what_is_opened() {
     let (dir, bundle) = with_table(&[1; 80]);
     bundle.save(dir.path()).unwrap();
     assert_eq!(Bundle::open(dir.path()).unwrap(), bundle);
+}
+
+#[test]
+fn a_placement_is_saved_and_does_not_make_another_bundle_of_it() {
+    let (dir, mut bundle) = with_table(&[1; 80]);
+    let identity = bundle.identity();
+    let elsewhere = PlacedOp { name: "k_1_new".into(), operator: "concat".into(), device: "cpu".into() };
+    let function = |neural_engine, elsewhere| FunctionPlacement {
+        package: "chunk_00.mlpackage".into(),
+        function: "decode".into(),
+        neural_engine,
+        elsewhere,
+    };
+    bundle.placement = Some(Placement {
+        system: "a Mac".into(),
+        compute_units: "cpu_and_ne".into(),
+        functions: vec![function(6, vec![]), function(3, vec![elsewhere])],
+    });
+    bundle.save(dir.path()).unwrap();
+    let opened = Bundle::open(dir.path()).unwrap();
+    assert_eq!(opened, bundle);
+    assert_eq!(opened.identity(), identity);
+    let placement = opened.placement.unwrap();
+    assert!((placement.neural_engine_share() - 0.9).abs() < 1e-12);
+    assert!((placement.functions[1].neural_engine_share() - 0.75).abs() < 1e-12);
+    assert_eq!(function(0, vec![]).neural_engine_share(), 1.0, "a head of no operations has lost none");
 }
 
 #[test]

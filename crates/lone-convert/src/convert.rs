@@ -95,6 +95,7 @@ fn write(
             source_hash: survey.source_hash.clone(),
             flags: options.flags(),
         },
+        placement: None,
         files: files.list()?,
     };
     bundle.save(staging.path())?;

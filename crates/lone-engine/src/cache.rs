@@ -36,6 +36,8 @@ pub(crate) struct CacheShape {
 pub(crate) struct Caches {
     layout: Arc<CacheLayout>,
     caches: Vec<Stored>,
+    /// Whether they are locked in memory.
+    wired: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -51,18 +53,19 @@ struct Stored {
 pub(crate) struct SavedCaches(Vec<Stored>);
 
 impl Caches {
-    pub(crate) fn new(layout: Arc<CacheLayout>) -> Result<Self, RunError> {
+    pub(crate) fn new(layout: Arc<CacheLayout>, wired: bool) -> Result<Self, RunError> {
         let caches = layout.caches.iter().map(|shape| {
-            let segments = shape.segments.iter().map(|rows| Buffer::zeroed(shape.elements(rows.count)));
+            let buffer = |rows: &Span| Buffer::for_cache(shape.elements(rows.count), wired);
+            let segments = shape.segments.iter().map(buffer);
             Ok(Stored { segments: segments.collect::<Result<_, RunError>>()?, oldest: 0 })
         });
         let caches = caches.collect::<Result<_, RunError>>()?;
-        Ok(Caches { layout, caches })
+        Ok(Caches { layout, caches, wired })
     }
 
     /// A copy in memory of its own.
     pub(crate) fn duplicate(&self) -> Result<Self, RunError> {
-        let mut copy = Caches::new(self.layout.clone())?;
+        let mut copy = Caches::new(self.layout.clone(), self.wired)?;
         for (to, from) in copy.caches.iter_mut().zip(&self.caches) {
             to.overwrite(from);
         }
@@ -93,7 +96,8 @@ impl Caches {
         // Zeroed memory costs nothing before it is written, so all can be had before anything is given up.
         let mut new = Vec::new();
         for (cache, shape) in layout.caches.iter().enumerate().filter(|(cache, _)| moves(*cache)) {
-            let segments = shape.segments.iter().map(|rows| Buffer::zeroed(shape.elements(rows.count)));
+            let buffer = |rows: &Span| Buffer::for_cache(shape.elements(rows.count), self.wired);
+            let segments = shape.segments.iter().map(buffer);
             new.push((cache, segments.collect::<Result<Vec<_>, RunError>>()?));
         }
         for (cache, mut segments) in new {
@@ -281,7 +285,7 @@ mod tests {
         let kind = CacheKind::Key { rows: Rows::Ring(RING), kv_heads: 2, head_dim: 1 };
         let segments = vec![Span { start: 0, count: 3 }, Span { start: 3, count: 2 }];
         let caches = vec![CacheShape { cache: Cache { layer: 0, kind }, segments }];
-        Caches::new(CacheLayout { ctx: 100, caches }.into()).unwrap()
+        Caches::new(CacheLayout { ctx: 100, caches }.into(), false).unwrap()
     }
 
     fn positions(start: usize, count: usize) -> Vec<f16> {
@@ -358,7 +362,7 @@ mod tests {
     #[test]
     fn rows_keep_their_positions_whatever_segments_they_move_to() {
         for (from, to) in [((5, 9), (12, 12)), ((12, 5), (20, 7)), ((20, 7), (6, 4)), ((4, 4), (9, 3))] {
-            let mut caches = Caches::new(plain(from.0, from.1)).unwrap();
+            let mut caches = Caches::new(plain(from.0, from.1), false).unwrap();
             let held = from.0.min(to.0) - 1;
             caches.accept(0, 0, &positions(0, held), held);
             caches.relay(plain(to.0, to.1), held).unwrap();

@@ -62,6 +62,8 @@ pub enum RunError {
     Backend { package: String, source: BackendError },
     #[error("cannot allocate {bytes} bytes")]
     Memory { bytes: u64 },
+    #[error("cannot lock caches of {bytes} bytes in memory: {source}")]
+    Wire { bytes: u64, source: std::io::Error },
     #[error("the model returned {found} among its logits")]
     Logits { found: &'static str },
     #[error("the answer cannot go on as it must: {0}")]

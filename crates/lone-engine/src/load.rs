@@ -85,8 +85,11 @@ impl<'a> Loading<'a> {
                 let keep = |value| Keep { function: function.name.clone(), value };
                 self.kept(function).into_iter().map(keep)
             });
+            // Every answer decodes, and none but the first of a session has to wait for the other shapes.
+            let lazy = functions.iter().filter(|function| function.role != Role::Decode);
             let options = lone_mil::LoadOptions {
                 functions: functions.iter().map(|function| function.name.clone()).collect(),
+                lazy: lazy.map(|function| function.name.clone()).collect(),
                 keep: keep.collect(),
             };
             let model = backend.load(&dir.join(&graph.package), &options).map_err(failed)?;

@@ -29,13 +29,15 @@ pub struct SessionOptions {
     pub ctx: Option<usize>,
     /// The most bytes its caches may take: contexts that need more are left out.
     pub kv_budget_bytes: Option<u64>,
+    /// Whether its caches are locked in memory, so that the system never swaps them out.
+    pub wire_caches: bool,
     /// How many positions it can go back to at most; see [`Session::rewind`].
     pub snapshots: usize,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        SessionOptions { ctx: None, kv_budget_bytes: None, snapshots: 16 }
+        SessionOptions { ctx: None, kv_budget_bytes: None, wire_caches: false, snapshots: 16 }
     }
 }
 
@@ -69,12 +71,12 @@ impl Runtime {
     ///
     /// # Errors
     /// [`RequestError::Setting`] for a context length that is not loaded, [`RequestError::OverBudget`] if even the
-    /// smallest caches take more than is allowed, [`crate::RunError::Memory`].
+    /// smallest caches take more than is allowed, [`crate::RunError::Memory`], [`crate::RunError::Wire`].
     pub fn session(&self, options: &SessionOptions) -> Result<Session, EngineError> {
         let contexts: Vec<usize> = self.contexts().collect();
         let rungs = Rungs::new(&self.bundle, &contexts, options)?;
         Ok(Session {
-            caches: Caches::new(layout_of(&self.layouts, rungs.shortest()))?,
+            caches: Caches::new(layout_of(&self.layouts, rungs.shortest()), options.wire_caches)?,
             layouts: self.layouts.clone(),
             rungs,
             tokens: Vec::new(),

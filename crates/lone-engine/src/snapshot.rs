@@ -94,7 +94,8 @@ mod tests {
     fn caches() -> Caches {
         let cache = Cache { layer: 0, kind: CacheKind::Conv { channels: 2, rows: 2 } };
         let segments = vec![Span { start: 0, count: 2 }];
-        Caches::new(CacheLayout { ctx: 1, caches: vec![CacheShape { cache, segments }] }.into()).unwrap()
+        Caches::new(CacheLayout { ctx: 1, caches: vec![CacheShape { cache, segments }] }.into(), false)
+            .unwrap()
     }
 
     fn positions(snapshots: &Snapshots) -> Vec<usize> {

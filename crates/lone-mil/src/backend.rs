@@ -29,6 +29,9 @@ pub trait Backend: Send + Sync {
 pub struct LoadOptions {
     /// The functions that will be run; empty means all.
     pub functions: Vec<String>,
+    /// Those that may not be run soon, or at all: a backend that loads functions one by one may put them off until
+    /// they are.
+    pub lazy: Vec<String>,
     /// Values, by function and name, that become extra outputs after the declared ones, in this order; no fusion
     /// removes them.
     pub keep: Vec<Keep>,

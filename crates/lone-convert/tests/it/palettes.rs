@@ -75,7 +75,8 @@ fn interpreted<'n>(
     values: impl Iterator<Item = &'n String> + Clone,
 ) -> Vec<Vec<f16>> {
     let keep = values.clone().map(|value| Keep { function: function.into(), value: value.clone() });
-    let options = LoadOptions { functions: vec![function.into()], keep: keep.collect() };
+    let options =
+        LoadOptions { functions: vec![function.into()], keep: keep.collect(), ..LoadOptions::default() };
     let backend = Interpreter::<lone_mil::Reference>::new();
     let mut model = backend.load(&bundle.path(&graph.package), &options).unwrap();
     let signature = model.signature(function).unwrap();

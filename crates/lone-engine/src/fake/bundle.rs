@@ -35,6 +35,7 @@ pub(crate) fn bundle(spec: &Spec) -> Bundle {
             source_hash: String::new(),
             flags: BTreeMap::new(),
         },
+        placement: None,
         files: vec![],
     }
 }

@@ -32,7 +32,7 @@ fn sample() -> Package {
 
 fn keep(function: &str, value: &str) -> LoadOptions {
     let keep = Keep { function: function.into(), value: value.into() };
-    LoadOptions { functions: Vec::new(), keep: vec![keep] }
+    LoadOptions { keep: vec![keep], ..LoadOptions::default() }
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn what_is_not_there_is_named() {
     };
     assert_eq!(refusal(&keep("f", "z")), "function `f` has no value `z`");
     assert_eq!(refusal(&keep("g", "y")), "no function `g`; there are: f");
-    let options = LoadOptions { functions: vec!["g".into()], keep: Vec::new() };
+    let options = LoadOptions { functions: vec!["g".into()], ..LoadOptions::default() };
     assert_eq!(refusal(&options), "no function `g`; there are: f");
 }
 

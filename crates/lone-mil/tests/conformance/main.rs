@@ -69,7 +69,8 @@ fn numpy_ints(weight: &Weight) -> Vec<i64> {
 fn expands(path: &Path, weight: &Weight) {
     let (function, value) = (weight.function.clone(), weight.value.clone());
     let keep = Keep { function: function.clone(), value };
-    let options = LoadOptions { functions: vec![function.clone()], keep: vec![keep] };
+    let options =
+        LoadOptions { functions: vec![function.clone()], keep: vec![keep], ..LoadOptions::default() };
     let mut model = Interpreter::<Reference>::new().load(path, &options).unwrap();
     let signature = model.signature(&function).unwrap().clone();
     let zeros: Vec<Vec<f16>> = signature.inputs.iter().map(|port| halves(&port.ty.shape)).collect();

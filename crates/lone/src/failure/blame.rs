@@ -137,6 +137,9 @@ impl From<RequestError> for Failure {
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match &error {
+            RunError::Wire { .. } => UserError::new(chain(&error))
+                .with_hint("raise the limit on locked memory, `ulimit -l`, or leave --wire-caches out")
+                .into(),
             RunError::Memory { .. } => {
                 UserError::new(chain(&error)).with_hint("convert with a smaller --ctx").into()
             }
