@@ -1,8 +1,11 @@
 //! Numbers for Prometheus.
 
+mod energy;
+
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use lone_energy::EnergyWatch;
 use lone_engine::{Ended, Load, Phase};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -11,6 +14,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use energy::EnergyMetrics;
 
 type Seconds = Counter<f64, AtomicU64>;
 type Number = Gauge<f64, AtomicU64>;
@@ -32,6 +37,8 @@ pub(crate) struct Metrics {
     active: Gauge,
     sessions: Gauge,
     session_bytes: Gauge,
+    /// Where there is a meter.
+    energy: Option<EnergyMetrics>,
 }
 
 /// What a request was and how it went.
@@ -87,6 +94,7 @@ impl Default for Metrics {
             active: Gauge::default(),
             sessions: Gauge::default(),
             session_bytes: Gauge::default(),
+            energy: None,
         };
         metrics.register();
         metrics
@@ -117,6 +125,11 @@ impl Metrics {
         registry.register("session_bytes", "Bytes of their caches and snapshots", self.session_bytes.clone());
     }
 
+    /// Counts what `meter` counts, too.
+    pub(crate) fn add_meter(&mut self, meter: EnergyWatch) {
+        self.energy = EnergyMetrics::register(meter, &mut self.registry);
+    }
+
     /// Counts an answer.
     pub(crate) fn answered(&self, ended: &Ended) {
         self.answers.inc();
@@ -140,6 +153,9 @@ impl Metrics {
         self.active.set(number(load.active));
         self.sessions.set(number(load.sessions));
         self.session_bytes.set(i64::try_from(load.session_bytes).unwrap_or(i64::MAX));
+        if let Some(energy) = &self.energy {
+            energy.read(self.decode.tokens.get() + self.prefill.tokens.get());
+        }
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");
         text

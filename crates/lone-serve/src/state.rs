@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lone_energy::EnergyWatch;
 use lone_engine::Scheduler;
 
 use crate::error::ApiError;
@@ -26,6 +27,14 @@ impl Server {
     /// Offers `model`, answered by `scheduler`, which takes `slots` jobs at a time.
     pub fn new(model: ServedModel, scheduler: Scheduler, slots: usize, options: ServeOptions) -> Self {
         Server { model, scheduler, slots, options, metrics: Metrics::default() }
+    }
+
+    /// Shows what `meter` counts, if there is one, among the numbers at `/metrics`.
+    pub fn with_meter(mut self, meter: Option<EnergyWatch>) -> Self {
+        if let Some(meter) = meter {
+            self.metrics.add_meter(meter);
+        }
+        self
     }
 
     /// Does what takes long enough to hold up other requests.

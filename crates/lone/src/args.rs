@@ -4,6 +4,7 @@ mod bench;
 mod chat;
 mod conversion;
 mod convert;
+mod doctor;
 mod engine;
 mod eval;
 mod inspect;
@@ -20,6 +21,7 @@ mod speculation;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod warm;
 
 use clap::{Parser, Subcommand};
 
@@ -29,7 +31,8 @@ pub(crate) use bench::BenchArgs;
 pub(crate) use chat::{ChatArgs, SettingArgs, SettingLine};
 pub(crate) use conversion::{ConversionArgs, Precision};
 pub(crate) use convert::ConvertArgs;
-pub(crate) use engine::{AnePreset, BackendChoice, EngineArgs};
+pub(crate) use doctor::DoctorArgs;
+pub(crate) use engine::{AnePreset, BackendChoice, EngineArgs, UnitsArgs, UnitsChoice};
 pub(crate) use eval::EvalArgs;
 pub(crate) use inspect::InspectArgs;
 pub(crate) use number::MOST_CONTEXT;
@@ -39,10 +42,11 @@ pub(crate) use sampling::SamplingArgs;
 pub(crate) use serve::{LogFormat, LogLevel, ServeArgs};
 pub(crate) use session::SessionArgs;
 pub(crate) use setup::SetupArgs;
-pub(crate) use shells::CompletionsArgs;
+pub(crate) use shells::{CompletionsArgs, ManArgs};
 pub(crate) use source::SourceArgs;
 pub(crate) use speculation::{SpecChoice, SpeculationArgs};
 pub(crate) use verify::{FunctionChoice, ReferenceChoice, VerifyArgs};
+pub(crate) use warm::WarmArgs;
 
 /// Heading of the flags every command has.
 const GLOBAL: &str = "Everywhere";
@@ -90,7 +94,10 @@ pub(crate) enum Command {
     Eval(Box<EvalArgs>),
     Inspect(InspectArgs),
     Bench(Box<BenchArgs>),
+    Warm(Box<WarmArgs>),
+    Doctor(DoctorArgs),
     Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 fn long_after_help() -> String {

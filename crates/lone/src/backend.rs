@@ -3,27 +3,74 @@
 use std::num::NonZeroUsize;
 
 use lone_anesim::{AneSim, Faults};
+use lone_coreml::{ComputeUnits, CoremlBackend, CoremlOptions};
 use lone_cpu::{CpuBackend, CpuOptions};
 use lone_mil::{Backend, Interpreter, Reference};
 
-use crate::args::{AnePreset, BackendChoice, EngineArgs};
+use crate::args::{AnePreset, BackendChoice, EngineArgs, UnitsArgs, UnitsChoice};
+use crate::commands::Context;
 use crate::failure::UserError;
+
+/// What is chosen where nobody chose: the Neural Engine where there is one.
+const AUTO: BackendChoice =
+    if cfg!(target_os = "macos") { BackendChoice::Coreml } else { BackendChoice::Cpu };
+
+/// Directory of the programs that Core ML has compiled, in lone's cache.
+const COMPILED: &str = "coreml";
 
 /// The backend that was asked for; that of the CPU has one thread per physical core unless it was said.
 ///
 /// # Errors
-/// If it cannot run here.
-pub(crate) fn choose(args: &EngineArgs) -> Result<Box<dyn Backend>, UserError> {
-    match args.backend {
-        BackendChoice::Auto | BackendChoice::Cpu => {
+/// If it cannot run here, or has no place for what it compiles.
+pub(crate) fn choose(args: &EngineArgs, context: &Context) -> Result<Box<dyn Backend>, UserError> {
+    match resolve(args.backend, args.units) {
+        BackendChoice::Auto => unreachable!("it has been resolved"),
+        BackendChoice::Cpu => {
             let threads = args.threads.and_then(NonZeroUsize::new);
             let huge_pages = args.huge_pages;
             Ok(Box::new(CpuBackend::new(CpuOptions { threads, huge_pages, ..CpuOptions::default() })))
         }
         BackendChoice::AneSim => Ok(Box::new(AneSim::new(faults(args.ane_preset)))),
         BackendChoice::Reference => Ok(Box::new(Interpreter::<Reference>::new())),
-        BackendChoice::Coreml => Err(UserError::new("this lone was built without Core ML")
-            .with_hint("--backend cpu or --backend reference")),
+        BackendChoice::Coreml => Ok(Box::new(coreml(units(args.units), context)?)),
+    }
+}
+
+/// The Core ML of this system.
+///
+/// # Errors
+/// If there is none, or no place for what it compiles.
+pub(crate) fn coreml(units: ComputeUnits, context: &Context) -> Result<CoremlBackend, UserError> {
+    let cache = context.cache_dir()?.join(COMPILED);
+    CoremlBackend::new(CoremlOptions { units, cache })
+        .map_err(|error| UserError::new(error).with_hint("--backend cpu, ane-sim or reference"))
+}
+
+/// Who computes. `--cpu-only` means the CPU backend, but on Core ML, which then runs on the CPU.
+pub(crate) fn resolve(backend: BackendChoice, units: UnitsArgs) -> BackendChoice {
+    resolve_where(AUTO, backend, units)
+}
+
+/// The same on a system where `auto` is chosen for who chose nothing.
+fn resolve_where(auto: BackendChoice, backend: BackendChoice, units: UnitsArgs) -> BackendChoice {
+    match backend {
+        BackendChoice::Auto => auto,
+        BackendChoice::Coreml => BackendChoice::Coreml,
+        _ if units.cpu_only => BackendChoice::Cpu,
+        chosen => chosen,
+    }
+}
+
+/// The processors that Core ML may use.
+pub(crate) fn units(args: UnitsArgs) -> ComputeUnits {
+    if args.cpu_only {
+        return ComputeUnits::CpuOnly;
+    }
+    match args.compute_units {
+        UnitsChoice::CpuAndNe => ComputeUnits::CpuAndNeuralEngine,
+        UnitsChoice::CpuAndGpu => ComputeUnits::CpuAndGpu,
+        UnitsChoice::CpuOnly => ComputeUnits::CpuOnly,
+        UnitsChoice::All => ComputeUnits::All,
     }
 }
 
@@ -32,5 +79,51 @@ fn faults(preset: AnePreset) -> Faults {
         AnePreset::M1 => Faults::M1,
         AnePreset::M5 => Faults::M5,
         AnePreset::Exact => Faults::EXACT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        engine: EngineArgs,
+    }
+
+    fn typed(flags: &[&str]) -> EngineArgs {
+        Typed::parse_from([&["lone"], flags].concat()).engine
+    }
+
+    fn resolved(engine: &EngineArgs, auto: BackendChoice) -> BackendChoice {
+        resolve_where(auto, engine.backend, engine.units)
+    }
+
+    #[test]
+    fn auto_is_what_the_system_has_and_cpu_only_stays_on_it() {
+        for auto in [BackendChoice::Cpu, BackendChoice::Coreml] {
+            assert_eq!(resolved(&typed(&[]), auto), auto);
+            assert_eq!(resolved(&typed(&["--cpu-only"]), auto), auto);
+        }
+    }
+
+    #[test]
+    fn cpu_only_is_a_matter_of_compute_units_on_core_ml_and_the_cpu_backend_elsewhere() {
+        let coreml = typed(&["--backend", "coreml", "--cpu-only"]);
+        assert_eq!(resolved(&coreml, BackendChoice::Cpu), BackendChoice::Coreml);
+        assert_eq!(units(coreml.units), ComputeUnits::CpuOnly);
+        let simulated = typed(&["--backend", "ane-sim", "--cpu-only"]);
+        assert_eq!(resolved(&simulated, BackendChoice::Cpu), BackendChoice::Cpu);
+    }
+
+    #[test]
+    fn compute_units_are_those_typed_and_the_neural_engine_unless_they_are() {
+        assert_eq!(units(typed(&[]).units), ComputeUnits::CpuAndNeuralEngine);
+        for name in ["cpu_and_ne", "cpu_and_gpu", "cpu_only", "all"] {
+            assert_eq!(units(typed(&["--compute-units", name]).units).name(), name);
+        }
     }
 }

@@ -6,11 +6,14 @@ mod chat;
 mod completions;
 mod convert;
 mod cost;
+mod doctor;
 mod eval;
 mod inspect;
+mod man;
 mod run;
 mod serve;
 mod verify;
+mod warm;
 
 use std::path::PathBuf;
 
@@ -61,6 +64,9 @@ pub(crate) fn dispatch(command: Command, context: &Context) -> Result<(), Failur
         Command::Eval(args) => eval::execute(&args, context),
         Command::Inspect(args) => inspect::execute(&args, context),
         Command::Bench(args) => bench::execute(&args, context),
+        Command::Warm(args) => warm::execute(&args, context),
+        Command::Doctor(args) => doctor::execute(&args, context),
         Command::Completions(args) => completions::execute(&args, context),
+        Command::Man(args) => man::execute(&args, context),
     }
 }

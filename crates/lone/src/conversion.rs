@@ -11,6 +11,7 @@ use crate::args::{ConversionArgs, Precision};
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::placement;
 use crate::source::CheckpointDir;
 use crate::ui::{Progress, Ui};
 
@@ -83,7 +84,8 @@ fn target_cosine(args: &ConversionArgs) -> Result<Option<f64>, ConvertError> {
     }
 }
 
-/// Converts the checkpoint at `source` to a bundle at `out`, which comes to be whole or not at all.
+/// Converts the checkpoint at `source` to a bundle at `out`, which comes to be whole or not at all. With `plan`, Core ML is asked
+/// where it will run, where there is one.
 ///
 /// # Errors
 /// As the checkpoint and the converter have it; [`Failure::Interrupted`] on Ctrl-C.
@@ -91,18 +93,22 @@ pub(crate) fn convert(
     source: &CheckpointDir,
     out: &Path,
     options: &ConvertOptions,
+    plan: bool,
     context: &Context,
 ) -> Result<Converted, Failure> {
     let start = Instant::now();
     let checkpoint = Checkpoint::open(&source.dir)?;
     let mut watcher = Watcher { ui: &context.ui, interrupt: &context.interrupt, progress: None };
     let options = ConvertOptions { name: Some(source.name.clone()), ..options.clone() };
-    let conversion = lone_convert::convert(&checkpoint, out, &options, &mut watcher)?;
+    let mut conversion = lone_convert::convert(&checkpoint, out, &options, &mut watcher)?;
     let seconds = start.elapsed().as_secs_f64();
     drop(watcher);
     let notes: Vec<String> = conversion.notes.iter().map(ToString::to_string).collect();
     for note in &notes {
         context.ui.warn(note);
+    }
+    if plan {
+        placement::record(out, &mut conversion.bundle, context)?;
     }
     let bytes = conversion.bundle.files.iter().map(|file| file.bytes).sum();
     Ok(Converted { bundle: conversion.bundle, notes, bytes, seconds })

@@ -47,7 +47,7 @@ pub(crate) fn bundle_of(
     if !is_usable(&bundle, context) {
         context.ui.note(format_args!("converting {} on first use, to {}", source.name, bundle.display()));
         remove(&bundle)?;
-        conversion::convert(source, &bundle, options, context)?;
+        conversion::convert(source, &bundle, options, true, context)?;
     }
     Ok(bundle)
 }

@@ -22,6 +22,10 @@ pub(crate) const VARIABLES: &[Variable] = &[
         purpose: "Python with transformers, for `verify --reference hf`; default python3",
     },
     Variable {
+        name: "LONE_POWERCAP",
+        purpose: "Directory of energy counters; default /sys/class/powercap (not on macOS)",
+    },
+    Variable {
         name: "XDG_CACHE_HOME",
         purpose: "Where `lone/` is put when LONE_CACHE is not set (not on macOS)",
     },

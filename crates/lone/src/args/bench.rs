@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{BackendChoice, ConversionArgs, MODEL_HELP, MODEL_LONG_HELP, number};
+use super::{BackendChoice, ConversionArgs, MODEL_HELP, MODEL_LONG_HELP, UnitsArgs, number};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,6 +69,9 @@ pub(crate) struct BenchArgs {
     /// Copy weights into memory of huge pages: faster where the system has them, but not shared or given back
     #[arg(long, help_heading = ENGINE)]
     pub(crate) huge_pages: bool,
+
+    #[command(flatten)]
+    pub(crate) units: UnitsArgs,
 
     /// Print one JSON object
     #[arg(long, help_heading = OUTPUT)]

@@ -29,6 +29,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
+    /// Do not ask Core ML where it will run the operations; on macOS that is asked, and kept in the bundle
+    #[arg(long)]
+    pub(crate) no_plan: bool,
+
     /// Print a summary as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -24,12 +24,27 @@ pub(crate) struct EngineArgs {
     /// The Neural Engine that `--backend ane-sim` simulates
     #[arg(long, value_enum, value_name = "ENGINE", default_value_t = AnePreset::M1, help_heading = ENGINE)]
     pub(crate) ane_preset: AnePreset,
+
+    #[command(flatten)]
+    pub(crate) units: UnitsArgs,
+}
+
+/// Which processors compute.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct UnitsArgs {
+    /// The processors that Core ML may use
+    #[arg(long, value_enum, value_name = "UNITS", default_value_t = UnitsChoice::CpuAndNe, help_heading = ENGINE)]
+    pub(crate) compute_units: UnitsChoice,
+
+    /// Compute on the CPU alone: with Core ML's own code on Core ML, with the CPU backend elsewhere
+    #[arg(long, conflicts_with = "compute_units", help_heading = ENGINE)]
+    pub(crate) cpu_only: bool,
 }
 
 /// The choices of `--backend`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendChoice {
-    /// The fastest there is here
+    /// Core ML on macOS, the CPU engine elsewhere
     Auto,
     /// The optimising CPU engine
     Cpu,
@@ -39,6 +54,20 @@ pub(crate) enum BackendChoice {
     Reference,
     /// Core ML, on macOS
     Coreml,
+}
+
+/// The choices of `--compute-units`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum UnitsChoice {
+    /// The CPU and the Neural Engine
+    CpuAndNe,
+    /// The CPU and the GPU
+    CpuAndGpu,
+    /// The CPU alone
+    CpuOnly,
+    /// Any
+    All,
 }
 
 /// The choices of `--ane-preset`.

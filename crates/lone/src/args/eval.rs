@@ -46,7 +46,8 @@ pub(crate) struct EvalArgs {
     pub(crate) seed: u64,
 
     /// Have the checkpoint itself answer, in f32, instead of its bundle
-    #[arg(long, conflicts_with_all = ["bundle", "EngineArgs", "ConversionArgs"], help_heading = EXAM)]
+    #[arg(long, conflicts_with_all = ["bundle", "backend", "threads", "huge_pages", "ane_preset", "UnitsArgs", "ConversionArgs"])]
+    #[arg(help_heading = EXAM)]
     pub(crate) reference: bool,
 
     /// Print shares of right answers, and the wrong answers, as one JSON object

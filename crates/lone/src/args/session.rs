@@ -11,11 +11,19 @@ pub(crate) struct SessionArgs {
     /// Most memory for a session's caches, such as 512MB or 2GiB: contexts that need more are left out
     #[arg(long, value_name = "SIZE", value_parser = number::bytes, allow_negative_numbers = true, help_heading = "Engine")]
     kv_budget: Option<u64>,
+
+    /// Lock a session's caches in memory, so that pressure pushes out weights, which can be read again
+    #[arg(long, help_heading = "Engine")]
+    wire_caches: bool,
 }
 
 impl SessionArgs {
     /// The options of a session within these limits.
     pub(crate) fn options(&self) -> SessionOptions {
-        SessionOptions { kv_budget_bytes: self.kv_budget, ..SessionOptions::default() }
+        SessionOptions {
+            kv_budget_bytes: self.kv_budget,
+            wire_caches: self.wire_caches,
+            ..SessionOptions::default()
+        }
     }
 }

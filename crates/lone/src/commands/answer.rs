@@ -3,6 +3,7 @@
 use lone_engine::{Event, Generation, Runtime, Session};
 
 use crate::commands::Context;
+use crate::energy::Metering;
 use crate::failure::Failure;
 
 /// Receives an answer.
@@ -26,14 +27,18 @@ impl<'a> Answer<'a> {
         self.text
     }
 
-    /// Lets `generation` run until it ends, Ctrl-C stops it, or nobody reads any more.
+    /// Lets `generation` run until it ends, Ctrl-C stops it, or nobody reads any more. `metering` is told when it begins, has its
+    /// first token, and ends.
     pub(super) fn take(
         &mut self,
         generation: &mut Generation,
         runtime: &mut Runtime,
         session: &mut Session,
+        metering: &mut Metering,
     ) -> Result<(), Failure> {
+        metering.begin();
         while generation.finish_reason().is_none() {
+            let had_tokens = !generation.token_ids().is_empty();
             let mut shown = Ok(());
             let context = self.context;
             let mut emit = |event: Event| {
@@ -47,7 +52,11 @@ impl<'a> Answer<'a> {
                 generation.step(runtime, session, &mut emit)?;
             }
             shown?;
+            if !had_tokens && !generation.token_ids().is_empty() {
+                metering.mark();
+            }
         }
+        metering.mark();
         match self.last_shown {
             Some(last) if last != '\n' => self.context.ui.write("\n"),
             _ => Ok(()),

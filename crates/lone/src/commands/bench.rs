@@ -21,9 +21,9 @@ use lone_mil::Backend;
 
 use super::Context;
 use crate::args::{AnePreset, BackendChoice, BenchArgs, EngineArgs, SourceArgs};
-use crate::backend;
 use crate::bundle::BundleSource;
 use crate::failure::{Failure, UserError};
+use crate::{backend, energy};
 use arm::{Arm, Workload};
 use report::Report;
 
@@ -40,8 +40,9 @@ pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure
         Memory::new(pages).map_err(|error| UserError::new(format_args!("no memory to read: {error}")))?;
     let mut limits: Vec<Limits<'_>> =
         thread_counts(args).into_iter().map(|threads| Limits::new(&memory, threads)).collect();
+    let mut meter = energy::open(&context.environment).ok();
     let mut arms = Vec::new();
-    for (threads, backend) in &backends(args)? {
+    for (threads, backend) in &backends(args, context)? {
         for dir in &bundles {
             arms.push(Arm::load(dir, backend.as_ref(), *threads, &work)?);
         }
@@ -53,7 +54,7 @@ pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure
                 return Err(Failure::Interrupted("no measurement is complete".into()));
             }
             context.ui.note(format_args!("turn {turn} of {}: {}", args.repeat, arm.name()));
-            arm.take_turn(&work)?;
+            arm.take_turn(&work, meter.as_mut())?;
         }
     }
     show(&Report::new(args, pages, &arms, &limits), args, context)
@@ -94,11 +95,12 @@ fn thread_counts(args: &BenchArgs) -> Vec<NonZeroUsize> {
 type Threaded = (Option<usize>, Box<dyn Backend>);
 
 /// The backend that was asked for, once for each number of threads if that matters to it.
-fn backends(args: &BenchArgs) -> Result<Vec<Threaded>, UserError> {
-    if !matches!(args.backend, BackendChoice::Auto | BackendChoice::Cpu) {
+fn backends(args: &BenchArgs, context: &Context) -> Result<Vec<Threaded>, UserError> {
+    let (backend, units) = (backend::resolve(args.backend, args.units), args.units);
+    if backend != BackendChoice::Cpu {
         let engine =
-            EngineArgs { backend: args.backend, threads: None, huge_pages: false, ane_preset: AnePreset::M1 };
-        return Ok(vec![(None, backend::choose(&engine)?)]);
+            EngineArgs { backend, threads: None, huge_pages: false, ane_preset: AnePreset::M1, units };
+        return Ok(vec![(None, backend::choose(&engine, context)?)]);
     }
     let cpu = |threads: NonZeroUsize| -> Threaded {
         let options = CpuOptions {

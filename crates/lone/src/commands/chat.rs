@@ -17,10 +17,11 @@ use lone_lfm::ChatTemplate;
 use super::Context;
 use crate::args::ChatArgs;
 use crate::bundle::BundleSource;
+use crate::energy::Metering;
 use crate::failure::{Failure, UserError};
 use crate::quantity::counted;
 use crate::speculation::{self, Speculation};
-use crate::{backend, bundle};
+use crate::{backend, bundle, placement};
 use command::{Command, Entry};
 use input::Input;
 use report::Totals;
@@ -35,7 +36,7 @@ pub(crate) fn execute(args: &ChatArgs, context: &Context) -> Result<(), Failure>
     let speculation = speculation::resolve(&args.setup.speculation)?;
     let mut source = BundleSource::resolve(&args.source, &args.setup.conversion)?;
     speculation::prepare(speculation, &mut source)?;
-    let backend = backend::choose(&args.setup.engine)?;
+    let backend = backend::choose(&args.setup.engine, context)?;
     context.watch_for_interrupts();
     let dir = source.directory(context, |model| Ok(check_readable(&model.dir, &model.name)?))?;
     let bundle = Bundle::open(&dir)?;
@@ -43,6 +44,8 @@ pub(crate) fn execute(args: &ChatArgs, context: &Context) -> Result<(), Failure>
     let template = ChatTemplate::open(&dir)?;
     let settings = Settings::new(&args.settings, bundle.model.sampling.clone());
     let mut input = Input::open(context);
+    placement::warn(&bundle, backend.name(), args.setup.engine.units, &context.ui);
+    let metering = Metering::open(&context.environment);
     let runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
     let options = args.setup.session.options();
     let mut talk = Talk {
@@ -55,6 +58,7 @@ pub(crate) fn execute(args: &ChatArgs, context: &Context) -> Result<(), Failure>
         dialogue: Dialogue::new(args.system.clone()),
         settings,
         totals: Totals::default(),
+        metering,
         is_json: args.json,
         is_interactive: input.is_interactive(),
         context,

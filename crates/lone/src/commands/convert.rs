@@ -36,7 +36,7 @@ pub(crate) fn execute(args: &ConvertArgs, context: &Context) -> Result<(), Failu
     lone_convert::check_target(&args.out, args.force)?;
     let source = source.checkpoint(context)?;
     let Converted { bundle, notes, bytes, seconds } =
-        conversion::convert(&source, &args.out, &options, context)?;
+        conversion::convert(&source, &args.out, &options, !args.no_plan, context)?;
     let summary = Summary {
         bundle: args.out.clone(),
         packages: bundle.graphs.len(),

@@ -1,8 +1,10 @@
 //! What an answer cost, phase by phase, for people and for programs.
 
+use lone_energy::Energy;
 use lone_engine::{FinishReason, Generation, Phase, Speculated, Stats};
 use serde::Serialize;
 
+use crate::energy::EnergyReport;
 use crate::quantity::{Seconds, counted, rate};
 
 /// One phase.
@@ -12,6 +14,9 @@ pub(super) struct PhaseReport {
     passes: usize,
     seconds: f64,
     tokens_per_second: f64,
+    /// If there is a meter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    energy: Option<EnergyReport>,
 }
 
 /// What guessing tokens came to, if it was asked for.
@@ -42,13 +47,25 @@ impl PhaseReport {
             passes: phase.passes,
             seconds,
             tokens_per_second: rate(phase.tokens as f64, seconds),
+            energy: None,
         }
     }
 
-    /// As `7 tokens in 0.123 s, 56.9 tok/s`.
+    /// Prefill and decode of an answer, and what each used if that is known.
+    pub(super) fn of_both(stats: &Stats, energy: Option<[Energy; 2]>) -> [Self; 2] {
+        let mut reports = [&stats.prefill, &stats.decode].map(PhaseReport::of);
+        for (report, energy) in reports.iter_mut().zip(energy.iter().flatten()) {
+            report.energy = Some(EnergyReport::of(energy, report.tokens));
+        }
+        reports
+    }
+
+    /// As `7 tokens in 0.123 s, 56.9 tok/s`, and what that used.
     pub(super) fn line(&self) -> String {
         let tokens = counted(self.tokens, "token");
-        format!("{tokens} in {}, {:.1} tok/s", Seconds(self.seconds), self.tokens_per_second)
+        let energy = self.energy.as_ref().map(|energy| format!(", {}", energy.line()));
+        let (seconds, rate) = (Seconds(self.seconds), self.tokens_per_second);
+        format!("{tokens} in {seconds}, {rate:.1} tok/s{}", energy.unwrap_or_default())
     }
 }
 

@@ -47,7 +47,7 @@ fn selection(args: &EvalArgs) -> Selection {
 
 fn of_bundle(args: &EvalArgs, questions: &[&Question], context: &Context) -> Result<Report, Failure> {
     let source = BundleSource::resolve(&args.source, &args.conversion)?;
-    let backend = backend::choose(&args.engine)?;
+    let backend = backend::choose(&args.engine, context)?;
     context.watch_for_interrupts();
     // A checkpoint that cannot be asked need not be converted.
     let dir =

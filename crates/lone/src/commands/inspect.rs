@@ -5,6 +5,7 @@
 mod bundle;
 mod checkpoint;
 mod package;
+mod placement;
 
 use serde::Serialize;
 

@@ -11,10 +11,11 @@ use super::Context;
 use super::answer::Answer;
 use crate::args::RunArgs;
 use crate::bundle::BundleSource;
+use crate::energy::Metering;
 use crate::failure::Failure;
 use crate::prompt::Prompt;
 use crate::speculation;
-use crate::{backend, bundle, sampling};
+use crate::{backend, bundle, placement, sampling};
 use report::{Report, Setting};
 
 /// Answers the prompt in `args`.
@@ -27,7 +28,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     let speculation = speculation::resolve(&args.setup.speculation)?;
     let mut source = BundleSource::resolve(&args.source, &args.setup.conversion)?;
     speculation::prepare(speculation, &mut source)?;
-    let backend = backend::choose(&args.setup.engine)?;
+    let backend = backend::choose(&args.setup.engine, context)?;
     let prompt = Prompt::read(&args.prompt, &context.ui)?;
     context.watch_for_interrupts();
     let dir = source
@@ -48,6 +49,8 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
         ..Request::default()
     };
 
+    placement::warn(&bundle, backend.name(), args.setup.engine.units, &context.ui);
+    let mut metering = Metering::open(&context.environment);
     let start = Instant::now();
     let mut runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
     let mut session = runtime.session(&options)?;
@@ -62,9 +65,9 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     let has_text = tokenizer.is_some();
     let mut generation = Generation::begin(&runtime, &mut session, tokenizer, request)?;
     let mut answer = Answer::new(context, !args.json, has_text);
-    answer.take(&mut generation, &mut runtime, &mut session)?;
+    answer.take(&mut generation, &mut runtime, &mut session, &mut metering)?;
 
-    let report = Report::new(setting, &generation, answer.text(), speculation.is_some());
+    let report = Report::new(setting, &generation, answer.text(), speculation.is_some(), metering.phases());
     if args.json {
         context.ui.json(&report)?;
     } else {

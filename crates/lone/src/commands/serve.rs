@@ -14,7 +14,7 @@ use crate::args::ServeArgs;
 use crate::bundle::{self, BundleSource};
 use crate::failure::{Failure, UserError};
 use crate::source::CheckpointDir;
-use crate::{backend, quantity, speculation};
+use crate::{backend, energy, placement, quantity, speculation};
 
 /// Serves the model in `args` until it is interrupted.
 ///
@@ -24,7 +24,7 @@ pub(crate) fn execute(args: &ServeArgs, context: &Context) -> Result<(), Failure
     let mut source = BundleSource::resolve(&args.source, &args.setup.conversion)?;
     let speculation = speculation::resolve(&args.setup.speculation)?;
     speculation::prepare(speculation, &mut source)?;
-    let backend = backend::choose(&args.setup.engine)?;
+    let backend = backend::choose(&args.setup.engine, context)?;
     let options = options(args, context)?;
     // Taken first, so that an address in use is said before the weights are loaded.
     let listener = listen(SocketAddr::new(args.host, args.port))?;
@@ -33,6 +33,9 @@ pub(crate) fn execute(args: &ServeArgs, context: &Context) -> Result<(), Failure
     let bundle = Bundle::open(&dir)?;
     let tokenizer = bundle::tokenizer(&dir)?.ok_or_else(|| no_tokenizer(&bundle.model.name))?;
 
+    placement::warn(&bundle, backend.name(), args.setup.engine.units, &context.ui);
+    // Its idle level is measured before anything is computed.
+    let meter = energy::open(&context.environment).ok();
     let runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
     let scheduling = SchedulerOptions {
         parallel: args.parallel,
@@ -53,7 +56,7 @@ pub(crate) fn execute(args: &ServeArgs, context: &Context) -> Result<(), Failure
     let caches = quantity::Bytes(scheduler.load().session_bytes);
     context.ui.line(format_args!("serving {} on http://{address}", bundle.model.name))?;
     context.ui.note(format_args!("context {ctx} tokens, {} backend, caches {caches}", backend.name()));
-    let server = Server::new(model, scheduler, args.parallel, options);
+    let server = Server::new(model, scheduler, args.parallel, options).with_meter(meter);
     let interrupt = context.interrupt.clone();
     lone_serve::serve(listener, server, move || interrupt.is_raised())
         .map_err(|error| Failure::user(format_args!("cannot serve: {error}")))

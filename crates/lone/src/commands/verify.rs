@@ -20,7 +20,7 @@ use report::Report;
 /// report has been printed.
 pub(crate) fn execute(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     // What can be refused without the model comes before fetching and converting it.
-    let backend = backend::choose(&args.engine)?;
+    let backend = backend::choose(&args.engine, context)?;
     let contest = Contest::prepare(args, context)?;
     let outcome = contest.run(backend.as_ref(), context)?;
     let report = Report::new(args, &contest, backend.name(), &outcome);

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::checkpoint::Checkpoint;
-use crate::machine::{Machine, Outcome, model, names};
+use crate::machine::{Machine, Outcome, flip_last_byte, model, names};
 
 /// What an error must say, in this order.
 fn assert_refused(outcome: &Outcome, expected: &[&str]) {
@@ -272,14 +272,6 @@ fn a_backend_that_is_not_there() {
     let outcome =
         with_bundle().run(&["run", "--bundle", "bundle", "--prompt-ids", "1", "--backend", "coreml"]);
     assert_refused(&outcome, &["Core ML", "hint: --backend cpu"]);
-}
-
-fn flip_last_byte(path: &Path) {
-    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-    let last = file.metadata().unwrap().len() - 1;
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, last).unwrap();
-    file.write_all_at(&[byte[0] ^ 1], last).unwrap();
 }
 
 fn overwrite(path: &Path, at: u64, bytes: &[u8]) {

@@ -1,6 +1,6 @@
 //! `lone inspect`: what it shows of a bundle, a checkpoint and a package.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::machine::{Machine, Outcome, model};
 
@@ -12,7 +12,7 @@ fn with_bundle() -> Machine {
     machine
 }
 
-fn json(outcome: &Outcome) -> Value {
+fn parsed(outcome: &Outcome) -> Value {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     serde_json::from_str(&outcome.stdout).unwrap()
 }
@@ -25,9 +25,32 @@ fn a_bundle_shows_its_programs_caches_and_provenance() {
 }
 
 #[test]
+fn where_a_bundle_runs_is_shown_if_a_mac_has_said_it() {
+    let machine = with_bundle();
+    let path = machine.path().join("bundle/bundle.json");
+    let mut bundle: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let left = |name: &str, operator: &str| json!({"name": name, "operator": operator, "device": "cpu"});
+    let many = (0..8).map(|i| left(&format!("x_{i}"), "concat")).chain([left("k_1_new", "transpose")]);
+    bundle["placement"] = json!({
+        "system": "Apple M1, macOS 15.1",
+        "compute_units": "cpu_and_ne",
+        "functions": [
+            {"package": "chunk_00.mlpackage", "function": "decode", "neural_engine": 191, "elsewhere": many.collect::<Value>()},
+            {"package": "head_00.mlpackage", "function": "decode", "neural_engine": 9, "elsewhere": []},
+        ],
+    });
+    std::fs::write(&path, bundle.to_string()).unwrap();
+    let shown = machine.run(&["inspect", "--bundle", "bundle"]).stdout;
+    let section = &shown[shown.find("\nPlacement").unwrap()..];
+    insta::assert_snapshot!(section);
+    let report = parsed(&machine.run(&["inspect", "--bundle", "bundle", "--json"]));
+    assert_eq!(report["placement"], bundle["placement"]);
+}
+
+#[test]
 fn the_numbers_of_a_bundle_add_up() {
     let machine = with_bundle();
-    let report = json(&machine.run(&["inspect", "--bundle", "bundle", "--json"]));
+    let report = parsed(&machine.run(&["inspect", "--bundle", "bundle", "--json"]));
     let graphs = report["graphs"].as_array().unwrap();
     let packages: u64 = graphs.iter().map(|graph| graph["bytes"].as_u64().unwrap()).sum();
     let embeddings = report["embeddings"]["bytes"].as_u64().unwrap();

@@ -1,5 +1,7 @@
 //! What the tests of the whole program share: a `lone` that sees nothing of the machine it runs on.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -52,6 +54,8 @@ impl Machine {
     fn confine(&self, command: &mut Command) {
         command.current_dir(self.path()).env_clear();
         command.env("HOME", self.path().join("home")).env("LONE_CACHE", self.path().join("cache"));
+        // A meter comes from the test or not at all.
+        command.env("LONE_POWERCAP", self.path().join("powercap"));
         command.timeout(Duration::from_secs(120));
     }
 
@@ -107,6 +111,15 @@ pub fn names(dir: &Path) -> Vec<String> {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// Changes the last byte of the file at `path`.
+pub fn flip_last_byte(path: &Path) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let last = file.metadata().unwrap().len() - 1;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], last).unwrap();
 }
 
 /// Waits until something has come about.

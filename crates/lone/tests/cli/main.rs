@@ -8,6 +8,8 @@ mod bench;
 mod chat;
 mod checkpoint;
 mod convert;
+mod doctor;
+mod energy;
 mod eval;
 mod fake_hub;
 mod fetch;

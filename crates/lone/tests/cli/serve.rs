@@ -9,12 +9,13 @@ use serde_json::Value;
 use crate::machine::{Machine, model};
 
 /// A server and the address it says it is at.
-fn start(machine: &Machine, flags: &[&str]) -> (Child, String) {
+pub fn start(machine: &Machine, flags: &[&str]) -> (Child, String) {
     let mut child = Command::new(machine.program())
         .args(["serve", "--model", "demo", "--port", "0"])
         .args(flags)
         .env_clear()
         .env("LONE_CACHE", machine.path().join("cache"))
+        .env("LONE_POWERCAP", machine.path().join("powercap"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -25,7 +26,7 @@ fn start(machine: &Machine, flags: &[&str]) -> (Child, String) {
     (child, address.to_owned())
 }
 
-fn ask(address: &str, head: &str, body: &str) -> String {
+pub fn ask(address: &str, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let more = format!("host: x\r\nconnection: close\r\ncontent-length: {}", body.len());
     write!(stream, "{head}\r\n{more}\r\n\r\n{body}").unwrap();
@@ -35,7 +36,7 @@ fn ask(address: &str, head: &str, body: &str) -> String {
 }
 
 /// What it said on stderr until it ended, which must have been tidily.
-fn end(child: Child) -> String {
+pub fn end(child: Child) -> String {
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

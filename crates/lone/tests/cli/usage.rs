@@ -1,13 +1,25 @@
 //! What `lone` says of itself, and what it says to command lines it does not understand.
 
-use crate::machine::Machine;
+use crate::machine::{Machine, names};
 
 #[test]
 fn help_of_the_program_and_of_each_command() {
     let machine = Machine::new();
-    for command in
-        ["", "convert", "run", "chat", "serve", "verify", "eval", "inspect", "bench", "completions"]
-    {
+    for command in [
+        "",
+        "convert",
+        "run",
+        "chat",
+        "serve",
+        "verify",
+        "eval",
+        "inspect",
+        "bench",
+        "warm",
+        "doctor",
+        "completions",
+        "man",
+    ] {
         let outcome = machine.run(&["help", command][..1 + usize::from(!command.is_empty())]);
         assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{command}");
         insta::assert_snapshot!(format!("help {command}").trim().replace(' ', "_"), outcome.stdout);
@@ -42,6 +54,20 @@ fn a_script_for_each_shell_completes_the_flags() {
         assert_eq!(outcome.code, 0, "{shell}: {}", outcome.stderr);
         assert!(outcome.stdout.contains("bundle"), "{shell}");
     }
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command() {
+    let machine = Machine::new();
+    let outcome = machine.run(&["man", "man1"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let pages = names(&machine.path().join("man1"));
+    assert_eq!(outcome.stderr, format!("{} pages in man1\n", pages.len()));
+    for page in ["lone.1", "lone-run.1", "lone-doctor.1"] {
+        assert!(pages.contains(&page.to_owned()), "{pages:?}");
+    }
+    let run = std::fs::read_to_string(machine.path().join("man1/lone-run.1")).unwrap();
+    assert!(run.contains("max\\-new\\-tokens"), "{run}");
 }
 
 #[test]

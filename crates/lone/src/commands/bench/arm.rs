@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use lone_bundle::Role;
+use lone_energy::{Energy, EnergyWatch};
 use lone_engine::{EngineError, LoadOptions, Runtime, Sampler, Sampling, Session, SessionOptions};
 use lone_mil::{Backend, StepProfile};
 
@@ -54,6 +55,8 @@ pub(super) struct Point {
     pub(super) prefill: Vec<f64>,
     /// Seconds a token took after it.
     pub(super) decode: Vec<f64>,
+    /// What decoding used each time, if there is a meter.
+    pub(super) energy: Vec<Energy>,
 }
 
 impl Workload {
@@ -87,7 +90,7 @@ impl Arm {
         let verify = verify.map(|&(_, tokens, _)| (tokens, Vec::new()));
         check(work, &session, verify.as_ref().map(|(tokens, _)| *tokens), dir)?;
         let sampler = Sampler::new(Sampling::default(), vocab_size).map_err(EngineError::from)?;
-        let point = |&prompt_tokens| Point { prompt_tokens, prefill: Vec::new(), decode: Vec::new() };
+        let point = |&prompt_tokens| Point { prompt_tokens, prefill: vec![], decode: vec![], energy: vec![] };
         let mut arm = Arm {
             bundle: dir.display().to_string(),
             threads,
@@ -126,13 +129,19 @@ impl Arm {
     ///
     /// # Errors
     /// As passes have it.
-    pub(super) fn take_turn(&mut self, work: &Workload) -> Result<(), EngineError> {
+    pub(super) fn take_turn(
+        &mut self,
+        work: &Workload,
+        mut meter: Option<&mut EnergyWatch>,
+    ) -> Result<(), EngineError> {
         for number in 0..self.points.len() {
             let length = self.points[number].prompt_tokens;
             self.session.rewind(0);
             let start = Instant::now();
             self.session.extend(&mut self.runtime, &self.prompt[..length])?;
             self.points[number].prefill.push(start.elapsed().as_secs_f64());
+            // A meter that fails leaves the speed, which does not need it.
+            let mark = meter.as_mut().and_then(|meter| meter.mark().ok());
             let start = Instant::now();
             for _ in 0..work.decoded {
                 let logits = self.session.logits().expect("a prompt or token was read to its end");
@@ -140,6 +149,8 @@ impl Arm {
                 self.session.extend(&mut self.runtime, &[token])?;
             }
             self.points[number].decode.push(start.elapsed().as_secs_f64() / work.decoded as f64);
+            let energy = meter.as_mut().zip(mark).and_then(|(meter, mark)| meter.since(&mark).ok());
+            self.points[number].energy.extend(energy);
             if number == 0 {
                 self.verify_drafts()?;
             }

@@ -2,6 +2,7 @@
 
 use lone_cpu::bandwidth::Pages;
 use lone_cpu::{Isa, cores};
+use lone_energy::Energy;
 use lone_mil::StepProfile;
 use serde::Serialize;
 
@@ -9,6 +10,7 @@ use super::Limits;
 use super::arm::{Arm, Point};
 use super::statistics::Spread;
 use crate::args::BenchArgs;
+use crate::energy::EnergyReport;
 
 /// A whole run.
 #[derive(Debug, Serialize)]
@@ -95,6 +97,9 @@ pub(super) struct ContextReport {
     pub(super) prompt_tokens: usize,
     pub(super) tokens_per_second: Spread,
     pub(super) bandwidth_fraction: Option<f64>,
+    /// Of all turns, if there is a meter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) energy: Option<EnergyReport>,
 }
 
 /// Passes that check drafted tokens.
@@ -123,7 +128,7 @@ impl Report {
         let limits: Vec<LimitsReport> = limits.iter().filter_map(LimitsReport::of).collect();
         let rows = arms.iter().map(|arm| {
             let same_threads = |report: &&LimitsReport| Some(report.threads) == arm.threads;
-            Row::new(arm, limits.iter().find(same_threads), args.shows_profile())
+            Row::new(arm, args.decoded, limits.iter().find(same_threads), args.shows_profile())
         });
         Report {
             rows: rows.collect(),
@@ -157,12 +162,15 @@ impl LimitsReport {
 }
 
 impl Row {
-    fn new(arm: &Arm, limits: Option<&LimitsReport>, profiled: bool) -> Self {
+    fn new(arm: &Arm, decoded: usize, limits: Option<&LimitsReport>, profiled: bool) -> Self {
         let weight_bytes = arm.weight_bytes();
         let bandwidth = limits.map(|limits| limits.bytes_per_second.median);
         let arithmetic = limits.map(|limits| limits.flops_per_second.median);
-        let by_context: Vec<ContextReport> =
-            arm.points.iter().filter_map(|point| ContextReport::of(point, weight_bytes, bandwidth)).collect();
+        let by_context: Vec<ContextReport> = arm
+            .points
+            .iter()
+            .filter_map(|point| ContextReport::of(point, decoded, weight_bytes, bandwidth))
+            .collect();
         let by_length: Vec<LengthReport> = (arm.points.iter())
             .filter_map(|point| LengthReport::of(point, arm.prefill_flops(), arithmetic))
             .collect();
@@ -215,13 +223,15 @@ impl LengthReport {
 }
 
 impl ContextReport {
-    fn of(point: &Point, weight_bytes: Option<u64>, bandwidth: Option<f64>) -> Option<Self> {
+    fn of(point: &Point, decoded: usize, weight_bytes: Option<u64>, bandwidth: Option<f64>) -> Option<Self> {
         let tokens_per_second = Spread::of(&point.decode)?.map(f64::recip);
         let bytes = weight_bytes.map(|bytes| bytes as f64);
         Some(ContextReport {
             prompt_tokens: point.prompt_tokens,
             tokens_per_second,
             bandwidth_fraction: fraction(bytes, tokens_per_second.median, bandwidth),
+            energy: Energy::sum(&point.energy)
+                .map(|energy| EnergyReport::of(&energy, decoded * point.energy.len())),
         })
     }
 }

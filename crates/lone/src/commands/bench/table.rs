@@ -47,7 +47,9 @@ fn print_row(row: &Row, decoded: usize, ui: &Ui) -> Result<(), Failure> {
     for point in &row.decode.by_context {
         let what = format!("decode {decoded} after {}", point.prompt_tokens);
         let rate = spread(point.tokens_per_second);
-        line(ui, &what, format_args!("{rate} tok/s{}", part(point.bandwidth_fraction, "bandwidth")))?;
+        let energy = point.energy.as_ref().map(|energy| format!(", {}", energy.line()));
+        let (part, energy) = (part(point.bandwidth_fraction, "bandwidth"), energy.unwrap_or_default());
+        line(ui, &what, format_args!("{rate} tok/s{part}{energy}"))?;
     }
     if let Some(verify) = &row.verify {
         let (passes, seconds) = (verify.decode_passes, Seconds(verify.seconds.median));

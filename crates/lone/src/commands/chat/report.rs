@@ -1,5 +1,6 @@
 //! What a turn was and what it cost.
 
+use lone_energy::Energy;
 use lone_engine::{Generation, Session, Stats};
 use serde::Serialize;
 
@@ -49,16 +50,23 @@ pub(super) struct Totals {
 }
 
 impl TurnReport {
-    pub(super) fn new(generation: &Generation, text: String, session: &Session, speculates: bool) -> Self {
+    pub(super) fn new(
+        generation: &Generation,
+        text: String,
+        session: &Session,
+        speculates: bool,
+        energy: Option<[Energy; 2]>,
+    ) -> Self {
         let stats = generation.stats();
+        let [prefill, decode] = PhaseReport::of_both(&stats, energy);
         TurnReport {
             text,
             token_ids: generation.token_ids().to_vec(),
             finish_reason: finish_reason(generation),
             stats: TurnStats {
                 reused_tokens: stats.reused_tokens,
-                prefill: PhaseReport::of(&stats.prefill),
-                decode: PhaseReport::of(&stats.decode),
+                prefill,
+                decode,
                 spec: speculates.then(|| SpecReport::of(&stats)),
                 ctx: ContextReport { used: session.position(), total: session.ctx() },
                 memory: Memory::now(),

@@ -15,6 +15,7 @@ use super::settings::Settings;
 use crate::args::MOST_CONTEXT;
 use crate::commands::Context;
 use crate::commands::answer::Answer;
+use crate::energy::Metering;
 use crate::failure::{Failure, UserError};
 use crate::quantity::counted;
 
@@ -33,6 +34,7 @@ pub(super) struct Talk<'a> {
     pub(super) dialogue: Dialogue,
     pub(super) settings: Settings,
     pub(super) totals: Totals,
+    pub(super) metering: Metering,
     pub(super) is_json: bool,
     /// Whether somebody sits there.
     pub(super) is_interactive: bool,
@@ -91,7 +93,7 @@ impl Talk<'_> {
             ui.write(&ui.emphasized(LABEL))?;
         }
         let mut answer = Answer::new(self.context, !self.is_json, true);
-        answer.take(generation, &mut self.runtime, &mut self.session)?;
+        answer.take(generation, &mut self.runtime, &mut self.session, &mut self.metering)?;
         let text = answer.text().unwrap_or_default();
         if text.is_empty() && !self.is_json {
             ui.write("\n")?;
@@ -101,7 +103,8 @@ impl Talk<'_> {
 
     fn report(&self, generation: &Generation, text: String) -> Result<(), Failure> {
         let ui = &self.context.ui;
-        let report = TurnReport::new(generation, text, &self.session, self.proposers.is_some());
+        let energy = self.metering.phases();
+        let report = TurnReport::new(generation, text, &self.session, self.proposers.is_some(), energy);
         if self.is_json {
             return ui.json_line(&report);
         }

@@ -4,12 +4,14 @@ use std::fmt;
 use std::path::Path;
 
 use lone_bundle::{
-    Bundle, DamagedFile, FileDamage, Graph, GraphFunction, GraphKind, LayerKind, ModelFacts, Provenance, Role,
+    Bundle, DamagedFile, FileDamage, Graph, GraphFunction, GraphKind, LayerKind, ModelFacts, Placement,
+    Provenance, Role,
 };
 use serde::Serialize;
 
 use super::Report;
 use super::package::{OpCounts, PackageReport, PortReport};
+use super::placement;
 use crate::bundle::{damaged_files, not_as_written};
 use crate::failure::Failure;
 use crate::quantity::{Bytes, counted};
@@ -27,6 +29,9 @@ pub(super) struct BundleReport {
     embeddings: FileReport,
     caches: CacheReport,
     provenance: Provenance,
+    /// Where it runs, if a Mac has been asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement: Option<Placement>,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<CheckReport>,
 }
@@ -124,6 +129,7 @@ impl BundleReport {
             },
             model: bundle.model,
             provenance: bundle.provenance,
+            placement: bundle.placement,
             check,
         })
     }
@@ -238,6 +244,9 @@ impl Report for BundleReport {
         ui.line(format_args!("  checkpoint   blake3 {}", self.provenance.source_hash))?;
         for (flag, value) in self.provenance.flags.iter().filter(|(_, value)| !value.is_null()) {
             ui.line(format_args!("  {flag:<20} {value}"))?;
+        }
+        if let Some(placement) = &self.placement {
+            placement::print(placement, ui)?;
         }
         self.check.as_ref().map_or(Ok(()), |check| check.print(ui))
     }

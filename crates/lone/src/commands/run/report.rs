@@ -1,5 +1,6 @@
 //! What an answer was and what it cost, for people and for programs.
 
+use lone_energy::Energy;
 use lone_engine::Generation;
 use serde::Serialize;
 
@@ -46,15 +47,17 @@ impl Report {
         generation: &Generation,
         text: Option<String>,
         speculates: bool,
+        energy: Option<[Energy; 2]>,
     ) -> Self {
         let stats = generation.stats();
+        let [prefill, decode] = PhaseReport::of_both(&stats, energy);
         Report {
             text,
             token_ids: generation.token_ids().to_vec(),
             finish_reason: finish_reason(generation),
             stats: StatsReport {
-                prefill: PhaseReport::of(&stats.prefill),
-                decode: PhaseReport::of(&stats.decode),
+                prefill,
+                decode,
                 spec: speculates.then(|| SpecReport::of(&stats)),
                 seed: generation.seed(),
                 setting,

@@ -112,10 +112,8 @@ impl Contest {
     }
 
     fn load(&self, backend: &dyn Backend) -> Result<Runtime, Failure> {
-        // Core ML shows what functions return, and no more.
-        let keep_layer_outputs = backend.name() != "coreml";
         let contexts = self.bundle.contexts().last().copied().into_iter().collect();
-        let options = LoadOptions { roles: vec![self.role], contexts, keep_layer_outputs };
+        let options = LoadOptions { roles: vec![self.role], contexts, keep_layer_outputs: true };
         Ok(Runtime::load(&self.dir, backend, &options)?)
     }
 

@@ -1,0 +1,83 @@
+//! `lone doctor`: whether lone works on this machine, backend by backend.
+
+mod report;
+mod subject;
+mod table;
+mod trial;
+
+use std::num::NonZeroUsize;
+
+use lone_anesim::{AneSim, Faults};
+use lone_coreml::ComputeUnits;
+use lone_cpu::{CpuBackend, CpuOptions};
+use lone_energy::EnergyWatch;
+use lone_mil::Backend;
+
+use super::Context;
+use crate::args::DoctorArgs;
+use crate::failure::{Failure, UserError};
+use crate::machine::Machine;
+use crate::{backend, energy};
+use report::Report;
+use subject::Subject;
+use trial::Trial;
+
+/// More parameters than this are too many for the simulated engine to read a prompt in reasonable time.
+const MOST_SIMULATED: u64 = 20_000_000;
+
+/// What a backend is called, and itself, or why it is not tried.
+pub(super) type Candidate = (&'static str, Result<Box<dyn Backend>, String>);
+
+/// Examines this machine with the model in `args`.
+///
+/// # Errors
+/// If anything is not as it should be: then the report has been printed. Also as the model has it; [`Failure::Interrupted`] after
+/// Ctrl-C.
+pub(crate) fn execute(args: &DoctorArgs, context: &Context) -> Result<(), Failure> {
+    context.watch_for_interrupts();
+    let (mut meter, no_meter) = match energy::open(&context.environment) {
+        Ok(watch) => (Some(watch), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let subject = Subject::prepare(args, context)?;
+    let mut trials = Vec::new();
+    for (name, backend) in candidates(&subject, context) {
+        if context.interrupt.is_raised() {
+            return Err(Failure::Interrupted("the examination is not complete".into()));
+        }
+        context.ui.note(format_args!("trying {name}"));
+        trials.push(Trial::of(name, backend, &subject, args.decoded, meter.as_mut(), context)?);
+    }
+    let meter = meter.as_ref().map(EnergyWatch::meter).ok_or_else(|| no_meter.unwrap_or_default());
+    let report = Report::new(Machine::this(), meter, &subject, trials);
+    if let Some(path) = &args.report {
+        let written = std::fs::write(path, report.markdown());
+        written.map_err(|error| UserError::new(format_args!("cannot write {}: {error}", path.display())))?;
+    }
+    if args.json {
+        context.ui.json(&report)?;
+    } else {
+        context.ui.write(&report.text())?;
+    }
+    report.verdict()
+}
+
+/// Every backend there may be. The reference interpreter is left out: the checkpoint itself is compared with.
+fn candidates(subject: &Subject, context: &Context) -> Vec<Candidate> {
+    let cpu = || CpuBackend::new(CpuOptions { threads: None::<NonZeroUsize>, ..CpuOptions::default() });
+    let simulated: Result<Box<dyn Backend>, String> = match subject.bundle.model.parameters {
+        ..=MOST_SIMULATED => Ok(Box::new(AneSim::new(Faults::M1))),
+        parameters => Err(format!("too slow for {parameters} parameters")),
+    };
+    let coreml = |units: ComputeUnits| -> Result<Box<dyn Backend>, String> {
+        backend::coreml(units, context)
+            .map(|backend| Box::new(backend) as Box<dyn Backend>)
+            .map_err(|error| error.message)
+    };
+    vec![
+        ("cpu", Ok(Box::new(cpu()))),
+        ("ane-sim", simulated),
+        ("coreml cpu_and_ne", coreml(ComputeUnits::CpuAndNeuralEngine)),
+        ("coreml cpu_only", coreml(ComputeUnits::CpuOnly)),
+    ]
+}
