@@ -1,5 +1,5 @@
 //! What development needs and users do not: checkpoints of real dimensions without real weights, the table of what
-//! the precision rules buy, and measurements.
+//! the precision rules buy, measurements, and a Homebrew formula.
 
 #![forbid(unsafe_code)]
 
@@ -7,6 +7,7 @@ pub mod ane_table;
 pub mod bench_peers;
 pub mod convert_time;
 pub mod fake_checkpoint;
+pub mod formula;
 pub mod palette_table;
 pub mod speculation;
 mod split_mix;

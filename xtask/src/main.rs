@@ -12,6 +12,7 @@ use xtask::ane_table;
 use xtask::bench_peers;
 use xtask::convert_time;
 use xtask::fake_checkpoint::{self, DType, Model, Options, Preset};
+use xtask::formula;
 use xtask::palette_table;
 use xtask::speculation;
 
@@ -32,10 +33,22 @@ enum Task {
     ConvertTime(ConvertTime),
     /// Write a checkpoint of real dimensions with random weights
     FakeCheckpoint(FakeCheckpoint),
+    /// Print a Homebrew formula that builds a release from its sources
+    Formula(Formula),
     /// Print what palettes cost: size, logits and right answers of checkpoints that have an exam
     PaletteTable(PaletteTable),
     /// Print what guessing tokens buys; needs 3 GB of disk for a while
     Speculation(Speculation),
+}
+
+#[derive(Args)]
+struct Formula {
+    /// Address of the release's source archive
+    #[arg(long)]
+    url: String,
+    /// Hash of that archive
+    #[arg(long, value_name = "HEX")]
+    sha256: String,
 }
 
 #[derive(Args)]
@@ -205,6 +218,9 @@ fn main() -> anyhow::Result<()> {
         Task::BenchPeers(task) => Ok(write!(io::stdout(), "{}", task.measure()?)?),
         Task::ConvertTime(task) => Ok(write!(io::stdout(), "{}", task.measure()?)?),
         Task::FakeCheckpoint(task) => fake_checkpoint::write(&task.out, &task.options()),
+        Task::Formula(Formula { url, sha256 }) => {
+            Ok(write!(io::stdout(), "{}", formula::formula(&url, &sha256)?)?)
+        }
         Task::PaletteTable(task) => task.print(),
         Task::Speculation(task) => {
             Ok(write!(io::stdout(), "{}", speculation::report(&task.models, task.rounds)?)?)
