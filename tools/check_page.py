@@ -59,6 +59,13 @@ def chat():
     assert browser.switch_to.active_element == by("prompt"), "the next message can be typed at once"
 
 
+def watts():
+    """Shown where the server has a meter; told here as such a server tells them."""
+    assert " W" not in by("figures").text
+    browser.execute_script("show(0, 0, null, { predicted_per_second: 50, energy: { watts: 4.2 } })")
+    assert by("figures").text == "50.0 tok/s · 4.2 W", by("figures").text
+
+
 def markup():
     """What the model repeats is text, even where it looks like markup."""
     say("Repeat after me: <b>bold</b> <img src=x onerror=alert(1)>")
@@ -92,7 +99,7 @@ def settings():
 
 try:
     browser.get(URL)
-    for check in (stop, chat, markup):
+    for check in (stop, chat, watts, markup):
         check()
     for scheme in ("light", "dark"):
         look(f"wide-{scheme}", 1000, scheme)

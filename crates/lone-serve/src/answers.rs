@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use lone_energy::{Energy, Mark};
 use lone_engine::{Job, Listener, News, Request};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -22,6 +23,8 @@ pub(crate) struct Answers {
     tally: Tally,
     /// Answers that are still to end.
     missing: usize,
+    /// The moment the request was made, where there is a meter.
+    begin: Option<Mark>,
     /// The request, for the log.
     span: tracing::Span,
 }
@@ -45,10 +48,11 @@ impl Answers {
     pub(crate) fn to(server: &Shared, requests: Vec<Request>) -> Result<Self, ApiError> {
         let (to, news) = unbounded_channel();
         let (tally, missing) = (Tally::of(&requests), requests.len());
+        let begin = server.meter.as_ref().and_then(|meter| meter.mark());
         server.scheduler.submit(Job { requests, listener: Box::new(Ear(to)) })?;
         let (server, span) = (Arc::clone(server), tracing::Span::current());
         let deadline = Instant::now() + server.options.request_timeout;
-        Ok(Answers { server, news, deadline, tally, missing, span })
+        Ok(Answers { server, news, deadline, tally, missing, begin, span })
     }
 
     /// The next of the job's news, or `None` after the end of its last answer.
@@ -70,10 +74,22 @@ impl Answers {
                     self.missing -= 1;
                     self.tally.add(index, ended);
                     self.server.metrics.answered(ended);
+                    if self.missing == 0
+                        && let Some(energy) = self.energy()
+                    {
+                        self.server.metrics.used(&energy, self.tally.answer_tokens());
+                        self.tally.used(&energy);
+                    }
                 }
                 Ok(Some((index, news)))
             }
         }
+    }
+
+    /// What the machine has used since the request was made.
+    fn energy(&self) -> Option<Energy> {
+        let (meter, begin) = (self.server.meter.as_ref()?, self.begin.as_ref()?);
+        Some(meter.between(begin, &meter.mark()?))
     }
 
     /// What the answers have cost so far.

@@ -13,6 +13,7 @@ mod completions;
 mod error;
 mod guard;
 mod identity;
+mod meter;
 mod metrics;
 mod model;
 mod openapi;

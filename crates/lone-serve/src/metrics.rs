@@ -2,10 +2,11 @@
 
 mod energy;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use lone_energy::EnergyWatch;
+use lone_energy::Energy;
 use lone_engine::{Ended, Load, Phase};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -15,6 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::meter::Meter;
 use energy::EnergyMetrics;
 
 type Seconds = Counter<f64, AtomicU64>;
@@ -126,7 +128,7 @@ impl Metrics {
     }
 
     /// Counts what `meter` counts, too.
-    pub(crate) fn add_meter(&mut self, meter: EnergyWatch) {
+    pub(crate) fn add_meter(&mut self, meter: Arc<Meter>) {
         self.energy = EnergyMetrics::register(meter, &mut self.registry);
     }
 
@@ -138,6 +140,13 @@ impl Metrics {
         self.decode.add(&ended.stats.decode);
         self.drafted.inc_by(ended.stats.speculated.drafted as u64);
         self.accepted.inc_by(ended.stats.speculated.accepted as u64);
+    }
+
+    /// Shows what a request used from its beginning to the end of its answers, of `tokens` in all.
+    pub(crate) fn used(&self, energy: &Energy, tokens: usize) {
+        if let Some(metrics) = &self.energy {
+            metrics.answered(energy, tokens);
+        }
     }
 
     /// Counts a response.
@@ -154,7 +163,7 @@ impl Metrics {
         self.sessions.set(number(load.sessions));
         self.session_bytes.set(i64::try_from(load.session_bytes).unwrap_or(i64::MAX));
         if let Some(energy) = &self.energy {
-            energy.read(self.decode.tokens.get() + self.prefill.tokens.get());
+            energy.read();
         }
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string does not fail");

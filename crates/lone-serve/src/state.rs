@@ -6,6 +6,7 @@ use lone_energy::EnergyWatch;
 use lone_engine::Scheduler;
 
 use crate::error::ApiError;
+use crate::meter::Meter;
 use crate::metrics::Metrics;
 use crate::model::ServedModel;
 use crate::options::ServeOptions;
@@ -21,18 +22,21 @@ pub struct Server {
     pub(crate) slots: usize,
     pub(crate) options: ServeOptions,
     pub(crate) metrics: Metrics,
+    /// Where there is one.
+    pub(crate) meter: Option<Arc<Meter>>,
 }
 
 impl Server {
     /// Offers `model`, answered by `scheduler`, which takes `slots` jobs at a time.
     pub fn new(model: ServedModel, scheduler: Scheduler, slots: usize, options: ServeOptions) -> Self {
-        Server { model, scheduler, slots, options, metrics: Metrics::default() }
+        Server { model, scheduler, slots, options, metrics: Metrics::default(), meter: None }
     }
 
-    /// Shows what `meter` counts, if there is one, among the numbers at `/metrics`.
-    pub fn with_meter(mut self, meter: Option<EnergyWatch>) -> Self {
-        if let Some(meter) = meter {
-            self.metrics.add_meter(meter);
+    /// Shows what `watch` counts, if there is one, at `/metrics` and with answers.
+    pub fn with_meter(mut self, watch: Option<EnergyWatch>) -> Self {
+        self.meter = watch.map(|watch| Arc::new(Meter::new(watch)));
+        if let Some(meter) = &self.meter {
+            self.metrics.add_meter(Arc::clone(meter));
         }
         self
     }

@@ -1,8 +1,9 @@
 //! What the answers to a request cost, for `usage`, `timings` and the log.
 
+use lone_energy::Energy;
 use lone_engine::{Ended, Phase, Request, Stats};
 
-use crate::reply::{CompletionTokensDetails, PromptTokensDetails, Timings, Usage};
+use crate::reply::{CompletionTokensDetails, EnergyUse, PromptTokensDetails, Timings, Usage};
 
 /// The cost of one request's answers.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +17,8 @@ pub(crate) struct Tally {
     stats: Stats,
     /// For each answer, whether its prompt is that of the answer before.
     repeats: Vec<bool>,
+    /// Where there is a meter.
+    energy: Option<EnergyUse>,
 }
 
 impl Tally {
@@ -38,6 +41,16 @@ impl Tally {
         }
         self.answer_tokens += ended.tokens;
         self.stats += ended.stats;
+    }
+
+    /// Tokens of all answers so far.
+    pub(crate) fn answer_tokens(&self) -> usize {
+        self.answer_tokens
+    }
+
+    /// Notes what the machine used meanwhile.
+    pub(crate) fn used(&mut self, energy: &Energy) {
+        self.energy = Some(EnergyUse::of(energy, self.answer_tokens));
     }
 
     /// The count of tokens, of which so many were reasoning.
@@ -69,6 +82,7 @@ impl Tally {
             draft_n: speculated.drafted,
             draft_n_accepted: speculated.accepted,
             draft_passes: speculated.passes,
+            energy: self.energy,
         }
     }
 

@@ -57,8 +57,8 @@ impl ChatRequest {
             tools: Tools::take(&mut fields, true)?,
             response_format: Format::take(&mut fields, "response_format", true)?,
         };
-        fields.only("modalities", &json!(["text"]))?;
-        fields.only("service_tier", &json!("auto"))?;
+        fields.only("modalities", &[json!(["text"])])?;
+        fields.only("service_tier", &[json!("auto"), json!("default")])?;
         fields.ignore(&WITHOUT_EFFECT);
         fields.finish()?;
         request.check()?;

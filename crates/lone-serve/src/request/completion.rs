@@ -55,9 +55,9 @@ impl CompletionRequest {
             logprobs: fields.take("logprobs")?,
             choosing: Choosing::take(&mut fields)?,
         };
-        fields.only("echo", &json!(false))?;
-        fields.only("suffix", &json!(""))?;
-        fields.only("best_of", &json!(request.choosing.answers()))?;
+        fields.only("echo", &[json!(false)])?;
+        fields.only("suffix", &[json!("")])?;
+        fields.only("best_of", &[json!(request.choosing.answers())])?;
         fields.ignore(&WITHOUT_EFFECT);
         fields.finish()?;
         within("logprobs", request.logprobs, 0..=MOST_LOGPROBS)?;

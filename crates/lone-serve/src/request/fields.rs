@@ -34,12 +34,13 @@ impl Fields {
         }
     }
 
-    /// Takes a field of which only one value is supported.
-    pub(crate) fn only(&mut self, name: &str, supported: &Value) -> Result<(), ApiError> {
+    /// Takes a field of which only so many values are supported.
+    pub(crate) fn only(&mut self, name: &str, supported: &[Value]) -> Result<(), ApiError> {
         match self.take::<Value>(name)? {
-            Some(value) if value != *supported => {
-                Err(ApiError::field(name, format!("is supported only as {supported}"))
-                    .coded("unsupported_value"))
+            Some(value) if !supported.contains(&value) => {
+                let supported: Vec<String> = supported.iter().map(Value::to_string).collect();
+                let message = format!("is supported only as {}", supported.join(" or "));
+                Err(ApiError::field(name, message).coded("unsupported_value"))
             }
             _ => Ok(()),
         }
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_field_with_one_supported_value_takes_no_other() {
-        assert!(fields(json!({"echo": false})).only("echo", &json!(false)).is_ok());
-        assert_eq!(refusal(fields(json!({"echo": true})).only("echo", &json!(false)))["param"], "echo");
+        assert!(fields(json!({"echo": false})).only("echo", &[json!(false)]).is_ok());
+        assert_eq!(refusal(fields(json!({"echo": true})).only("echo", &[json!(false)]))["param"], "echo");
     }
 }

@@ -109,7 +109,7 @@ impl Call {
     fn take(path: &str, call: Value) -> Result<Self, ApiError> {
         let mut fields = Fields::from(typed::<Map<String, Value>>(path, call)?);
         let named = |error: ApiError| error.within(path);
-        fields.only("type", &json!("function")).map_err(named)?;
+        fields.only("type", &[json!("function")]).map_err(named)?;
         fields.ignore(&["index"]);
         let id = fields.take("id").map_err(named)?;
         let mut function = Fields::from(fields.require::<Map<String, Value>>("function").map_err(named)?);

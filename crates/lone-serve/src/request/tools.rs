@@ -206,7 +206,7 @@ impl ToolChoice {
         };
         let mut fields = Fields::from(object);
         let at = |error: ApiError| error.within(NAME);
-        fields.only("type", &json!("function")).map_err(at)?;
+        fields.only("type", &[json!("function")]).map_err(at)?;
         let name = if nested {
             let mut function = Fields::from(fields.require::<Map<String, Value>>("function").map_err(at)?);
             let inside = |error: ApiError| error.within("tool_choice.function");

@@ -54,11 +54,11 @@ impl ResponsesRequest {
             text: text(&mut fields)?,
             tools: Tools::take(&mut fields, false)?,
         };
-        fields.only("truncation", &json!("disabled"))?;
-        fields.only("service_tier", &json!("auto"))?;
-        fields.only("background", &json!(false))?;
-        fields.only("include", &json!([]))?;
-        fields.only("top_logprobs", &json!(0))?;
+        fields.only("truncation", &[json!("disabled")])?;
+        fields.only("service_tier", &[json!("auto"), json!("default")])?;
+        fields.only("background", &[json!(false)])?;
+        fields.only("include", &[json!([])])?;
+        fields.only("top_logprobs", &[json!(0)])?;
         fields.ignore(&WITHOUT_EFFECT);
         fields.finish()?;
         within("max_output_tokens", request.max_output_tokens, 1..=u32::MAX)?;

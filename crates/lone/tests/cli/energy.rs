@@ -110,17 +110,20 @@ fn turns_of_a_chat_and_decoding_in_a_bench_say_it_too() {
 
 #[test]
 #[cfg(unix)]
-fn a_server_counts_joules_among_its_metrics() {
+fn a_server_counts_joules_among_its_metrics_and_with_answers() {
     let machine = Machine::new();
     let (child, address) = serve::start(&machine, &[]);
+    let body = r#"{"messages": [{"role": "user", "content": "What is the capital of France?"}]}"#;
+    let head = "POST /v1/chat/completions HTTP/1.1\r\ncontent-type: application/json";
+    let reply = serve::ask(&address, head, body);
+    assert!(reply.starts_with("HTTP/1.1 200 ") && !reply.contains("energy"), "{reply}");
     assert!(!serve::ask(&address, "GET /metrics HTTP/1.1", "").contains("energy"));
     serve::end(child);
 
     let _processor = Processor::of(&machine);
     let (child, address) = serve::start(&machine, &[]);
-    let body = r#"{"messages": [{"role": "user", "content": "What is the capital of France?"}]}"#;
-    let head = "POST /v1/chat/completions HTTP/1.1\r\ncontent-type: application/json";
-    assert!(serve::ask(&address, head, body).starts_with("HTTP/1.1 200 "));
+    let reply = serve::ask(&address, head, body);
+    assert!(reply.contains(r#""energy":{"joules":"#) && reply.contains(r#""active_watts":"#), "{reply}");
     let metrics = serve::ask(&address, "GET /metrics HTTP/1.1", "");
     for number in ["energy_joules_total", "energy_watts", "energy_active_watts", "energy_joules_per_token"] {
         assert!(metrics.contains(&format!("lone_{number}{{rail=\"package-0\"}} ")), "{number}: {metrics}");
