@@ -1,6 +1,7 @@
 //! What the server says of itself: models, health, numbers, properties.
 
 use axum::Json;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -71,8 +72,9 @@ pub(crate) async fn models(State(server): State<Shared>) -> Json<ModelList> {
 )]
 pub(crate) async fn model(
     State(server): State<Shared>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ModelCard>, ApiError> {
+    let Path(id) = id.map_err(|error| ApiError::not_found(error.body_text()))?;
     server.model.check_name(Some(&id))?;
     Ok(Json(ModelCard::new(&server.model, &id)))
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 use lone_energy::{Energy, Mark};
 use lone_engine::{Job, Listener, News, Request};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
 
 use crate::error::ApiError;
 use crate::state::Shared;
@@ -20,6 +21,8 @@ pub(crate) struct Answers {
     server: Shared,
     news: UnboundedReceiver<(usize, News)>,
     deadline: Instant,
+    /// Whether the server has no more time.
+    ending: watch::Receiver<bool>,
     tally: Tally,
     /// Answers that are still to end.
     missing: usize,
@@ -44,15 +47,20 @@ impl Listener for Ear {
 }
 
 impl Answers {
-    /// Puts `requests` in the queue as one job.
-    pub(crate) fn to(server: &Shared, requests: Vec<Request>) -> Result<Self, ApiError> {
+    /// Puts `requests`, so many to each prompt, in the queue as one job.
+    pub(crate) fn to(
+        server: &Shared,
+        requests: Vec<Request>,
+        answers_per_prompt: u32,
+    ) -> Result<Self, ApiError> {
         let (to, news) = unbounded_channel();
-        let (tally, missing) = (Tally::of(&requests), requests.len());
+        let (tally, missing) = (Tally::of(&requests, answers_per_prompt as usize), requests.len());
         let begin = server.meter.as_ref().and_then(|meter| meter.mark());
         server.scheduler.submit(Job { requests, listener: Box::new(Ear(to)) })?;
         let (server, span) = (Arc::clone(server), tracing::Span::current());
         let deadline = Instant::now() + server.options.request_timeout;
-        Ok(Answers { server, news, deadline, tally, missing, begin, span })
+        let ending = server.ending.subscribe();
+        Ok(Answers { server, news, deadline, ending, tally, missing, begin, span })
     }
 
     /// The next of the job's news, or `None` after the end of its last answer.
@@ -60,7 +68,11 @@ impl Answers {
         if self.missing == 0 {
             return Ok(None);
         }
-        let news = tokio::time::timeout_at(self.deadline.into(), self.news.recv()).await;
+        let news = tokio::time::timeout_at(self.deadline.into(), self.news.recv());
+        let news = tokio::select! {
+            news = news => news,
+            _ = self.ending.wait_for(|is_ending| *is_ending) => return Err(ApiError::cut_off()),
+        };
         match news {
             Err(_) => Err(ApiError::timed_out(self.server.options.request_timeout)),
             Ok(None) => Err(ApiError::internal("the engine gave the request up")),

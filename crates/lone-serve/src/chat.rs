@@ -32,6 +32,7 @@ use teller::ChatTeller;
 pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Result<Response, ApiError> {
     let request = ChatRequest::parse(fields)?;
     let streams = request.choosing.streams();
+    let answers_per_prompt = request.choosing.answers();
     let includes_usage = request.choosing.includes_usage();
     let Prepared { requests, parts, parallel_calls } =
         server.work(move |server| prepare(server, &request)).await?;
@@ -44,7 +45,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     };
     let choice = || Choice::new(parts.clone(), stop_tokens.clone(), parallel_calls);
     let choices: Vec<Choice> = requests.iter().map(|_| choice()).collect();
-    let mut answers = Answers::to(&server, requests)?;
+    let mut answers = Answers::to(&server, requests, answers_per_prompt)?;
     if streams {
         return Ok(sse::respond(answers, ChatTeller::new(server, identity, choices, includes_usage)));
     }

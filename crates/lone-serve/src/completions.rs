@@ -30,6 +30,7 @@ use crate::tally::Tally;
 pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Result<Response, ApiError> {
     let request = CompletionRequest::parse(fields)?;
     let streams = request.choosing.streams();
+    let answers_per_prompt = request.choosing.answers();
     let includes_usage = request.choosing.includes_usage();
     let requests = server.work(move |server| prepare(server, request)).await?;
     let identity = Identity {
@@ -40,7 +41,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     };
     let stop_tokens = &server.model.facts.eos_token_ids;
     let choices: Vec<Choice> = requests.iter().map(|_| Choice::new(stop_tokens.clone())).collect();
-    let mut answers = Answers::to(&server, requests)?;
+    let mut answers = Answers::to(&server, requests, answers_per_prompt)?;
     let mut teller = CompletionTeller { server, identity, choices, includes_usage };
     if streams {
         return Ok(sse::respond(answers, teller));

@@ -32,7 +32,7 @@ pub(crate) struct ErrorBody {
 struct ErrorDetail {
     /// For people.
     message: String,
-    /// `invalid_request_error`, `authentication_error`, `rate_limit_error`, `timeout_error` or `server_error`.
+    /// `invalid_request_error`, `authentication_error`, `permission_error`, `rate_limit_error`, `timeout_error` or `server_error`.
     #[serde(rename = "type")]
     kind: &'static str,
     /// The field that is at fault, such as `messages[0].content`.
@@ -104,6 +104,19 @@ impl ApiError {
     pub(crate) fn timed_out(limit: Duration) -> Self {
         let message = format!("the answer took longer than {} s", limit.as_secs_f64());
         ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout_error", message)
+    }
+
+    pub(crate) fn cut_off() -> Self {
+        let message = "the server has ended before the answer had";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message)
+    }
+
+    pub(crate) fn foreign_origin(origin: &str) -> Self {
+        let message = format!(
+            "pages of {origin} may not use this server; if it is to be, start it with --cors-origin {origin}"
+        );
+        let error = ApiError::new(StatusCode::FORBIDDEN, "permission_error", message);
+        error.coded("foreign_origin")
     }
 
     /// The same, of field `param`.

@@ -10,6 +10,7 @@ mod about;
 mod answers;
 mod chat;
 mod completions;
+mod connection;
 mod error;
 mod guard;
 mod identity;

@@ -63,7 +63,11 @@ struct PhaseMetrics {
 impl PhaseMetrics {
     fn register(&self, phase: &str, registry: &mut Registry) {
         let name = |what: &str| format!("{phase}_{what}");
-        registry.register(name("tokens"), format!("Tokens of {phase}"), self.tokens.clone());
+        registry.register(
+            name("tokens"),
+            format!("Tokens of {phase}, in answers that came to their end"),
+            self.tokens.clone(),
+        );
         registry.register(name("passes"), format!("Passes of {phase}"), self.passes.clone());
         registry.register(name("seconds"), format!("Seconds of {phase}"), self.seconds.clone());
         let help = format!("Speed of {phase} in the last answer");

@@ -9,6 +9,9 @@ pub struct ServeOptions {
     pub api_keys: Vec<String>,
     /// Origins whose pages may read answers; `*` is all.
     pub cors_origins: Vec<String>,
+    /// Whether pages of origins that are neither this machine's nor named are refused, even if their browser takes this
+    /// server for their own: a name of theirs may have been made to lead here (DNS rebinding).
+    pub guards_origin: bool,
     /// Largest body of a request.
     pub most_body_bytes: usize,
     /// Connections at the same time; more wait to be accepted.
@@ -30,6 +33,7 @@ impl Default for ServeOptions {
         ServeOptions {
             api_keys: Vec::new(),
             cors_origins: Vec::new(),
+            guards_origin: false,
             most_body_bytes: 8 << 20,
             most_connections: 1024,
             request_timeout: Duration::from_secs(600),

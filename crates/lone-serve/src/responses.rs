@@ -45,7 +45,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     let Prepared { requests, parts, parallel_calls } =
         server.work(move |server| prepare(server, &chat).map_err(renamed)).await?;
     let choice = Choice::new(parts, server.model.facts.eos_token_ids.clone(), parallel_calls);
-    let mut answers = Answers::to(&server, requests)?;
+    let mut answers = Answers::to(&server, requests, 1)?;
     let mut teller = ResponseTeller { server, output, choice, told: 0 };
     if streams {
         return Ok(sse::respond(answers, teller));

@@ -10,10 +10,11 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 
+use crate::connection::Connection;
 use crate::options::ServeOptions;
 use crate::router::router;
 use crate::state::Server;
@@ -22,6 +23,8 @@ use crate::state::Server;
 const STOP_CHECK: Duration = Duration::from_millis(50);
 /// A pause after a connection could not be accepted, as for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Time for the last words to those whose answers are cut off.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Threads that requests are prepared on: more would not be faster, and each keeps memory.
 const PREPARING_THREADS: usize = 4;
 
@@ -50,8 +53,11 @@ pub fn serve(
         // Who is being answered is answered to the end; who comes now is told that it is too late.
         server.scheduler.close();
         let limit = server.options.shutdown_timeout;
-        if tokio::time::timeout(limit, connections.shutdown()).await.is_err() {
+        let mut ended = pin!(connections.shutdown());
+        if tokio::time::timeout(limit, &mut ended).await.is_err() {
             tracing::warn!(seconds = limit.as_secs_f64(), "answers were cut off by the end of the server");
+            server.ending.send_replace(true);
+            tokio::time::timeout(LAST_WORDS, ended).await.ok();
         }
         Ok(())
     })
@@ -85,27 +91,33 @@ async fn accept(
                 continue;
             }
         };
+        // Tokens are to arrive as they are made.
+        stream.set_nodelay(true).ok();
+        let stream = Connection::new(stream);
+        let end = stream.end();
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(options.idle_timeout)
             .serve_connection(timed(stream, options), TowerToHyperService::new(router.clone()));
         let connection = connections.watch(connection);
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection broke");
+            tokio::select! {
+                outcome = connection => if let Err(error) = outcome {
+                    tracing::debug!(%error, "a connection broke");
+                },
+                // Whoever has closed its side hears no answer, and what was computed for it stops.
+                () = end.come() => tracing::debug!("a client has gone"),
             }
             drop(place);
         });
     }
 }
 
-type Io = TokioIo<std::pin::Pin<Box<TimeoutStream<TcpStream>>>>;
+type Io = TokioIo<std::pin::Pin<Box<TimeoutStream<Connection>>>>;
 
 /// A stream that ends when its client does not read what is written to it.
-fn timed(stream: TcpStream, options: &ServeOptions) -> Io {
-    // Tokens are to arrive as they are made.
-    stream.set_nodelay(true).ok();
-    let mut stream = TimeoutStream::new(stream);
+fn timed(connection: Connection, options: &ServeOptions) -> Io {
+    let mut stream = TimeoutStream::new(connection);
     stream.set_write_timeout(Some(options.write_timeout));
     TokioIo::new(Box::pin(stream))
 }

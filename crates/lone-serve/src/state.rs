@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lone_energy::EnergyWatch;
 use lone_engine::Scheduler;
+use tokio::sync::watch;
 
 use crate::error::ApiError;
 use crate::meter::Meter;
@@ -24,12 +25,15 @@ pub struct Server {
     pub(crate) metrics: Metrics,
     /// Where there is one.
     pub(crate) meter: Option<Arc<Meter>>,
+    /// Whether answers that have not come to their end are cut off.
+    pub(crate) ending: watch::Sender<bool>,
 }
 
 impl Server {
     /// Offers `model`, answered by `scheduler`, which takes `slots` jobs at a time.
     pub fn new(model: ServedModel, scheduler: Scheduler, slots: usize, options: ServeOptions) -> Self {
-        Server { model, scheduler, slots, options, metrics: Metrics::default(), meter: None }
+        let (metrics, ending) = (Metrics::default(), watch::Sender::new(false));
+        Server { model, scheduler, slots, options, metrics, meter: None, ending }
     }
 
     /// Shows what `watch` counts, if there is one, at `/metrics` and with answers.

@@ -8,24 +8,24 @@ use crate::reply::{CompletionTokensDetails, EnergyUse, PromptTokensDetails, Timi
 /// The cost of one request's answers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
-    /// Tokens of all different prompts.
+    /// Tokens of all prompts; of one that several answers share, once.
     prompt_tokens: usize,
     /// Those of them that a session held already.
     cached_tokens: usize,
     answer_tokens: usize,
     /// Of all answers, prompts that repeat included.
     stats: Stats,
-    /// For each answer, whether its prompt is that of the answer before.
+    /// For each answer, whether it shares its prompt with the answer before.
     repeats: Vec<bool>,
     /// Where there is a meter.
     energy: Option<EnergyUse>,
 }
 
 impl Tally {
-    pub(crate) fn of(requests: &[Request]) -> Self {
-        let repeats: Vec<bool> = (0..requests.len())
-            .map(|index| index > 0 && requests[index].prompt == requests[index - 1].prompt)
-            .collect();
+    /// Of answers still to come, as many to each prompt.
+    pub(crate) fn of(requests: &[Request], answers_per_prompt: usize) -> Self {
+        let repeats: Vec<bool> =
+            (0..requests.len()).map(|index| !index.is_multiple_of(answers_per_prompt)).collect();
         let different = requests.iter().zip(&repeats).filter(|(_, repeats)| !**repeats);
         Tally {
             prompt_tokens: different.map(|(request, _)| request.prompt.len()).sum(),

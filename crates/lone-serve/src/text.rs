@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::error::{ApiError, ErrorBody};
 use crate::model::Rendering;
-use crate::request::{Fields, Tools, messages};
+use crate::request::{Fields, Tools, messages, take_variables};
 use crate::state::Shared;
 
 /// Bytes of text, or tokens, that one request may bring: one word of ten million letters would take half a minute.
@@ -145,7 +145,7 @@ pub(crate) async fn apply_template(
 ) -> Result<Json<Rendered>, ApiError> {
     let request = TemplateRequest {
         messages: fields.require("messages")?,
-        chat_template_kwargs: fields.take("chat_template_kwargs")?,
+        chat_template_kwargs: take_variables(&mut fields)?,
         add_generation_prompt: fields.take("add_generation_prompt")?,
     };
     let tools = Tools::take(&mut fields, true)?;

@@ -35,9 +35,16 @@ pub(crate) fn prepare(server: &Server, request: &ChatRequest) -> Result<Prepared
         forbid_calls(model, &mut sampling);
     }
     let grammar = grammar(model, tools, &request.response_format)?;
+    if grammar.is_some() && !request.choosing.stops().is_empty() {
+        return Err(ApiError::field(
+            "stop",
+            "could end an answer before it is what `response_format` or `tool_choice` asks for",
+        ));
+    }
     let calls = model.marks.clone().zip(tools.map(Tools::signatures));
     let mut parts = Parts::new(calls);
-    if text.trim_end().ends_with("<think>") {
+    // A constrained answer is JSON or calls from its first token, whatever the template has opened.
+    if grammar.is_none() && text.trim_end().ends_with("<think>") {
         parts = parts.in_reasoning();
     }
     let most_tokens = request.most_tokens().unwrap_or(usize::MAX);

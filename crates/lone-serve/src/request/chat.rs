@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{Choosing, Fields, Format, Tools, WITHOUT_EFFECT, within};
+use super::{Choosing, Fields, Format, Tools, WITHOUT_EFFECT, take_variables, within};
 use crate::error::ApiError;
 
 /// Likeliest tokens that may be asked for at each place.
@@ -51,7 +51,7 @@ impl ChatRequest {
             max_tokens: fields.take("max_tokens")?,
             logprobs: fields.take("logprobs")?,
             top_logprobs: fields.take("top_logprobs")?,
-            chat_template_kwargs: fields.take("chat_template_kwargs")?,
+            chat_template_kwargs: take_variables(&mut fields)?,
             reasoning_effort: fields.take("reasoning_effort")?,
             choosing: Choosing::take(&mut fields)?,
             tools: Tools::take(&mut fields, true)?,

@@ -70,7 +70,7 @@ impl Message {
                     calls.push(Call::take(&format!("{path}.tool_calls[{index}]"), call)?);
                 }
                 keep::<String>(&mut fields, "reasoning_content", &mut others).map_err(named)?;
-                fields.ignore(&["refusal", "annotations"]);
+                fields.ignore(&["refusal", "annotations", "parsed"]);
             }
             "tool" => keep::<String>(&mut fields, "tool_call_id", &mut others).map_err(named)?,
             _ => {}
@@ -118,6 +118,8 @@ impl Call {
         let named = |error: ApiError| error.within(&path);
         let name = function.require("name").map_err(named)?;
         let arguments = function.require::<Value>("arguments").map_err(named)?;
+        // What OpenAI's client adds when it has parsed an answer.
+        function.ignore(&["parsed_arguments"]);
         function.finish().map_err(named)?;
         let arguments = match arguments {
             Value::String(json) if json.trim().is_empty() => json!({}),

@@ -90,5 +90,6 @@ fn every_reply_carries_the_requests_name() {
 fn addresses_and_methods_that_are_not_there_are_refused_in_openais_shape() {
     let host = Host::new();
     assert_eq!(host.get("/nowhere").json(404)["error"]["type"], "invalid_request_error");
+    assert_eq!(host.get("/v1/models/%ff").json(404)["error"]["type"], "invalid_request_error");
     assert_eq!(host.get("/v1/chat/completions").json(405)["error"]["type"], "invalid_request_error");
 }

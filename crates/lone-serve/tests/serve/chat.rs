@@ -52,6 +52,15 @@ fn an_answer_has_openais_shape_and_says_what_it_cost() {
 }
 
 #[test]
+fn a_stop_string_ends_a_stream_and_nothing_of_it_is_sent() {
+    let host = Host::new();
+    for stop in ["Paris", "ce is Pa", "."] {
+        let chunks = host.stream("/v1/chat/completions", &france(json!({"stream": true, "stop": stop})));
+        assert_eq!(content(&chunks), FRANCE.split(stop).next().unwrap());
+    }
+}
+
+#[test]
 fn a_stream_says_the_same_as_a_whole_answer() {
     let host = Host::new();
     let chunks = host.stream(

@@ -48,6 +48,18 @@ fn several_prompts_have_their_answers_in_order() {
 }
 
 #[test]
+fn a_prompt_counts_as_often_as_it_is_given_and_once_for_all_its_answers() {
+    let host = Host::new();
+    let tokens = |prompt: Value, n: u32| {
+        let body = json!({"prompt": prompt, "n": n, "max_tokens": 1});
+        complete(&host, &body)["usage"]["prompt_tokens"].as_u64().unwrap()
+    };
+    let one = tokens(json!("a"), 1);
+    assert_eq!(tokens(json!(["a", "a", "b", "a"]), 1), 4 * one);
+    assert_eq!(tokens(json!(["a", "a"]), 3), 2 * one);
+}
+
+#[test]
 fn logprobs_come_in_columns_with_offsets_into_the_text() {
     let host = Host::new();
     let body = json!({"prompt": "The capital of France is", "max_tokens": 6, "logprobs": 2});

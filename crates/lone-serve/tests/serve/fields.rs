@@ -51,6 +51,21 @@ fn fields_out_of_range_or_of_the_wrong_type_are_named() {
 }
 
 #[test]
+fn what_the_request_says_elsewhere_is_no_variable_of_the_template() {
+    let host = Host::new();
+    for name in ["messages", "tools", "add_generation_prompt"] {
+        let body = with("chat_template_kwargs", json!({name: false}));
+        for path in ["/v1/chat/completions", "/apply-template"] {
+            let mut body = body.clone();
+            if path == "/apply-template" {
+                body.as_object_mut().unwrap().remove("max_tokens");
+            }
+            assert_eq!(host.post(path, &body).refused(), format!("chat_template_kwargs.{name}"));
+        }
+    }
+}
+
+#[test]
 fn fields_that_are_not_supported_are_named() {
     let host = Host::new();
     for name in

@@ -57,6 +57,36 @@ fn a_client_that_leaves_frees_its_place_whether_it_streams_or_not() {
 }
 
 #[test]
+fn a_client_that_leaves_is_noticed_behind_bytes_of_a_next_request() {
+    let host = Host::new();
+    for more in ["\r\n", "GET /health HTTP/1.1\r\nhost: x\r\n\r\n"] {
+        let before = metric(&host, "lone_abandoned_requests_total");
+        let mut client = send(&host, &endless(false));
+        client.write_all(more.as_bytes()).unwrap();
+        wait_until(|| metric(&host, "lone_requests_active") == 1.0);
+        drop(client);
+        wait_until(|| metric(&host, "lone_abandoned_requests_total") == before + 1.0);
+    }
+}
+
+#[test]
+fn an_answer_that_the_end_of_the_server_cuts_off_says_so() {
+    let options = ServeOptions { shutdown_timeout: Duration::from_millis(1), ..ServeOptions::default() };
+    let mut host = Host::with("tiny-lfm3", SchedulerOptions { parallel: 2, ..Default::default() }, options);
+    let clients = [true, false].map(|stream| send(&host, &endless(stream)));
+    wait_until(|| metric(&host, "lone_requests_active") == 2.0);
+    host.stop();
+    let [streamed, whole] = clients.map(|mut client| {
+        let mut reply = String::new();
+        client.read_to_string(&mut reply).unwrap();
+        reply
+    });
+    assert!(streamed.contains("data: {\"error\":{\"message\":\"the server has ended"), "{streamed}");
+    assert!(streamed.contains("data: [DONE]"), "{streamed}");
+    assert!(whole.starts_with("HTTP/1.1 503 "), "{whole}");
+}
+
+#[test]
 fn a_full_queue_is_429_and_says_when_to_come_again() {
     let host =
         Host::with("tiny-lfm3", SchedulerOptions { queue: 1, ..Default::default() }, ServeOptions::default());

@@ -12,6 +12,12 @@ const MOST_SECONDS: usize = 366 * 24 * 3600;
 /// Most threads: more than any machine has cores for, and few enough to start everywhere.
 const MOST_THREADS: usize = 256;
 
+/// Most requests answered together: each has a cache of its own from the beginning.
+const MOST_PARALLEL: usize = 256;
+
+/// Most connections: more than a system has ports for.
+const MOST_CONNECTIONS: usize = 1 << 17;
+
 /// A context length.
 pub(super) fn context(text: &str) -> Result<usize, String> {
     whole(text, 1..=MOST_CONTEXT)
@@ -35,6 +41,16 @@ pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
 /// Seconds to wait.
 pub(super) fn seconds(text: &str) -> Result<u64, String> {
     whole(text, 1..=MOST_SECONDS).map(|seconds| seconds as u64)
+}
+
+/// Requests answered together.
+pub(super) fn parallel(text: &str) -> Result<usize, String> {
+    whole(text, 1..=MOST_PARALLEL)
+}
+
+/// Connections.
+pub(super) fn connections(text: &str) -> Result<usize, String> {
+    whole(text, 1..=MOST_CONNECTIONS)
 }
 
 /// A count, or none.

@@ -44,7 +44,7 @@ pub(crate) struct ServeArgs {
     pub(crate) port: u16,
 
     /// Requests answered at the same time, a token of each in turn
-    #[arg(long, value_name = "REQUESTS", default_value_t = 1, value_parser = number::at_least_one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "REQUESTS", default_value_t = 1, value_parser = number::parallel, allow_negative_numbers = true)]
     #[arg(help_heading = REQUESTS)]
     pub(crate) parallel: usize,
 
@@ -79,7 +79,7 @@ pub(crate) struct ServeArgs {
     pub(crate) body_limit: u64,
 
     /// Connections at the same time; more wait
-    #[arg(long, value_name = "CONNECTIONS", default_value_t = 1024, value_parser = number::at_least_one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "CONNECTIONS", default_value_t = 1024, value_parser = number::connections, allow_negative_numbers = true)]
     #[arg(help_heading = REQUESTS)]
     pub(crate) max_connections: usize,
 
@@ -93,7 +93,7 @@ pub(crate) struct ServeArgs {
     pub(crate) api_key_file: Option<PathBuf>,
 
     /// Origin whose pages may use the server, such as `https://example.org`, or `*` for all; may be given several times
-    #[arg(long, value_name = "ORIGIN", value_parser = NonEmptyStringValueParser::new(), help_heading = ACCESS)]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin, help_heading = ACCESS)]
     pub(crate) cors_origin: Vec<String>,
 
     /// What is logged, to stderr; never what was asked or answered
@@ -106,6 +106,22 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     pub(crate) setup: SetupArgs,
+}
+
+/// An origin as browsers write it: scheme, host and perhaps port, and nothing after them.
+fn origin(text: &str) -> Result<String, String> {
+    let is_host = |host: &str| {
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte))
+    };
+    let is_scheme =
+        |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    match text.split_once("://") {
+        Some((scheme, host)) if !scheme.is_empty() && is_scheme(scheme) && is_host(host) => {
+            Ok(text.to_ascii_lowercase())
+        }
+        _ if text == "*" => Ok(text.to_owned()),
+        _ => Err("must be * or an origin, such as https://example.org, with no path behind it".to_owned()),
+    }
 }
 
 /// The choices of `--log-level`.

@@ -63,9 +63,11 @@ pub(crate) fn execute(args: &ServeArgs, context: &Context) -> Result<(), Failure
 }
 
 fn options(args: &ServeArgs, context: &Context) -> Result<ServeOptions, Failure> {
+    let api_keys = api_keys(args, context)?;
     Ok(ServeOptions {
-        api_keys: api_keys(args, context)?,
         cors_origins: args.cors_origin.clone(),
+        guards_origin: args.host.is_loopback() && api_keys.is_empty(),
+        api_keys,
         most_body_bytes: usize::try_from(args.body_limit).unwrap_or(usize::MAX),
         most_connections: args.max_connections,
         request_timeout: Duration::from_secs(args.request_timeout),
@@ -88,7 +90,14 @@ fn api_keys(args: &ServeArgs, context: &Context) -> Result<Vec<String>, Failure>
         }
     }
     keys.extend(context.environment.text("LONE_API_KEY").map(str::to_owned));
-    Ok(keys)
+    match keys.iter().all(|key| key.bytes().all(|byte| byte.is_ascii_graphic())) {
+        true => Ok(keys),
+        // Which one it is, is not said: it is a secret.
+        false => {
+            Err(UserError::new("a key has a space or a character beyond ASCII, which no request can send")
+                .into())
+        }
+    }
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, UserError> {

@@ -89,6 +89,24 @@ fn an_address_in_use_and_a_model_without_text_are_said_at_once() {
 }
 
 #[test]
+fn flags_that_could_never_work_are_refused() {
+    let machine = Machine::new();
+    for flag in [
+        ["--cors-origin", "example.org"],
+        ["--cors-origin", "https://example.org/"],
+        ["--cors-origin", "https://a.example,https://b.example"],
+        ["--max-connections", "9999999999999999999"],
+        ["--parallel", "1000000000"],
+    ] {
+        let outcome = machine.run(&[&["serve", "--model", "demo", "--port", "0"][..], &flag[..]].concat());
+        assert_eq!(outcome.code, 2, "{flag:?}: {}", outcome.stderr);
+    }
+    let outcome = machine.run(&["serve", "--model", "demo", "--port", "0", "--api-key", "two words"]);
+    assert_eq!(outcome.code, 1);
+    assert!(!outcome.stderr.contains("two words"), "{}", outcome.stderr);
+}
+
+#[test]
 fn a_file_of_keys_that_holds_none_is_refused() {
     let machine = Machine::new();
     std::fs::write(machine.path().join("keys"), "\n  \n").unwrap();
