@@ -12,6 +12,8 @@ import pathlib
 import sys
 import zipfile
 
+from expectation import expect
+
 MAGIC = {"macosx": bytes.fromhex("cffaedfe"), "linux": b"\x7fELF", "manylinux": b"\x7fELF"}
 SHARED = [
     "share/man/man1/lone.1",
@@ -20,11 +22,6 @@ SHARED = [
     "share/zsh/site-functions/_lone",
     "share/fish/vendor_completions.d/lone.fish",
 ]
-
-
-def expect(what: str, expected: object, found: object) -> None:
-    if expected != found:
-        sys.exit(f"{what}: expected {expected}, found {found}")
 
 
 def check_record(wheel: zipfile.ZipFile, record: str) -> None:

@@ -9,6 +9,8 @@ import pathlib
 import struct
 import sys
 
+from expectation import expect
+
 MAGIC_64 = 0xFEEDFACF
 ARM64 = 0x0100000C
 EXECUTE = 2
@@ -23,11 +25,6 @@ NEEDED = [
     "/usr/lib/libobjc.A.dylib",
     "/usr/lib/libSystem.B.dylib",
 ]
-
-
-def expect(what: str, expected: object, found: object) -> None:
-    if expected != found:
-        sys.exit(f"{what}: expected {expected}, found {found}")
 
 
 def main() -> None:
