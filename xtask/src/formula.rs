@@ -11,6 +11,7 @@ pub fn formula(url: &str, sha256: &str) -> Result<String> {
     ensure!(url.starts_with("https://") && url.chars().all(is_plain), "not an https address: {url}");
     let is_hash = sha256.len() == 64 && sha256.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'));
     ensure!(is_hash, "not a SHA-256 in lower-case hex: {sha256}");
+    ensure!(version(url), "no version in the archive's name, where Homebrew looks for it: {url}");
     let homepage = homepage(url)?;
     let description = "Language models on the Apple Neural Engine";
     Ok(format!(
@@ -44,7 +45,7 @@ pub fn formula(url: &str, sha256: &str) -> Result<String> {
   test do
     ENV["LONE_CACHE"] = testpath/"cache"
     prompt = "What is the capital of France?"
-    answer = shell_output("#{{bin}}/lone run --model demo --cpu-only --chat --prompt '#{{prompt}}'")
+    answer = shell_output("#{{bin}}/lone run --model demo --backend cpu --chat --prompt '#{{prompt}}'")
     assert_match "Paris", answer
   end
 end
@@ -52,8 +53,21 @@ end
     ))
 }
 
+/// Whether Homebrew finds a version in the last part of the address: a number after a `-`, `_` or `v`, or at its beginning.
+fn version(url: &str) -> bool {
+    let name = url.rsplit('/').next().unwrap_or_default();
+    let mut before = '-';
+    name.chars().any(|c| {
+        let begins = c.is_ascii_digit() && matches!(before, '-' | '_' | 'v');
+        before = c;
+        begins
+    })
+}
+
 /// The project that an archive belongs to: what stands before the release in its address.
 fn homepage(url: &str) -> Result<&str> {
+    let host = url["https://".len()..].split('/').next().unwrap_or_default();
+    ensure!(host.contains(|c: char| c.is_ascii_alphanumeric()), "no host: {url}");
     let end = ["/archive/", "/releases/", "/-/archive/"].iter().filter_map(|part| url.find(part)).min();
     match end {
         Some(end) => Ok(&url[..end]),
@@ -91,7 +105,23 @@ mod tests {
         {
             assert!(formula(url, HASH).is_err(), "{url}");
         }
-        assert!(formula("https://example.org/a", "abc").is_err());
+        assert!(formula("https://example.org/a-1.tar.gz", "abc").is_err());
         assert!(formula("https://example.org", HASH).is_err());
+    }
+
+    #[test]
+    fn an_address_without_a_host_or_a_version_is_refused() {
+        for (url, what) in [
+            ("https:///a/lone-1.tar.gz", "no host"),
+            ("https://-/lone-1.tar.gz", "no host"),
+            ("https://example.org/a/archive/main.tar.gz", "no version"),
+            ("https://example.org/a1/lone.tar.gz", "no version"),
+        ] {
+            let refusal = formula(url, HASH).unwrap_err().to_string();
+            assert!(refusal.starts_with(what), "{url}: {refusal}");
+        }
+        for name in ["lone-0.2.0.tar.gz", "v1.tar.gz", "0.2.0.tar.gz", "lone_v2.zip"] {
+            formula(&format!("https://example.org/a/archive/{name}"), HASH).unwrap();
+        }
     }
 }
