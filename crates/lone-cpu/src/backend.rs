@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lone_mil::package::Package;
-use lone_mil::{Backend, BackendError, Function, LoadOptions, Model, verify_function};
+use lone_mil::{Backend, BackendError, LoadOptions, Model, verify_function};
 
 use crate::arena::Arena;
 use crate::compile::{Compiler, Options, package_error};
@@ -68,7 +68,7 @@ impl CpuBackend {
         if self.options.huge_pages {
             blobs = blobs.copied_to_huge_pages().map_err(package_error)?;
         }
-        let functions = chosen(&program.functions, &options.functions)?;
+        let functions = program.chosen(&options.functions)?;
         let mut compiler =
             Compiler::new(&blobs, Options { fuse: self.options.fuse, threads: self.pool.threads() });
         for function in functions {
@@ -95,18 +95,4 @@ impl Backend for CpuBackend {
     fn load(&self, package: &Path, options: &LoadOptions) -> Result<Box<dyn Model>, BackendError> {
         Ok(Box::new(self.open(package, options)?))
     }
-}
-
-/// The functions of those names, or all.
-fn chosen<'a>(all: &'a [Function], names: &[String]) -> Result<Vec<&'a Function>, BackendError> {
-    if names.is_empty() {
-        return Ok(all.iter().collect());
-    }
-    let find = |name: &String| {
-        all.iter().find(|function| function.name == *name).ok_or_else(|| BackendError::NoFunction {
-            function: name.clone(),
-            available: all.iter().map(|function| function.name.clone()).collect(),
-        })
-    };
-    names.iter().map(find).collect()
 }

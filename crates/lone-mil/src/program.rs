@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::ops::OpSpec;
-use crate::{TensorType, ValueType};
+use crate::{BackendError, TensorType, ValueType};
 
 /// A whole ML Program: functions that may point at the same blobs.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,23 @@ impl Program {
     /// The function of that name.
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name == name)
+    }
+
+    /// The functions of those names, in their order; all if there are none.
+    ///
+    /// # Errors
+    /// [`BackendError::NoFunction`] for a name that no function has.
+    pub fn chosen(&self, names: &[String]) -> Result<Vec<&Function>, BackendError> {
+        if names.is_empty() {
+            return Ok(self.functions.iter().collect());
+        }
+        let available = || self.functions.iter().map(|function| function.name.clone()).collect();
+        let find = |name: &String| {
+            let function = self.function(name);
+            function
+                .ok_or_else(|| BackendError::NoFunction { function: name.clone(), available: available() })
+        };
+        names.iter().map(find).collect()
     }
 }
 
