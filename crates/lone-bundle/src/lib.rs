@@ -36,8 +36,8 @@ pub const SCHEMA: u32 = 1;
 /// Name of the file in the bundle's directory.
 pub const FILE_NAME: &str = "bundle.json";
 
-/// What it is called until it is complete.
-const NEW_FILE_NAME: &str = ".bundle.json.new";
+/// What it is called until it is complete. Whoever was killed meanwhile left it, and it means nothing.
+pub const NEW_FILE_NAME: &str = ".bundle.json.new";
 
 /// The content of `bundle.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lone_bundle::FILE_NAME;
+use lone_bundle::{FILE_NAME, NEW_FILE_NAME};
 
 use crate::ConvertError;
 use crate::write::{COMPANIONS, EMBEDDINGS_FILE};
@@ -210,6 +210,7 @@ fn names_in(dir: &Path) -> Option<Vec<OsString>> {
 /// Whether a bundle has something of this name at its top.
 fn is_of_a_bundle(name: &OsStr) -> bool {
     name == FILE_NAME
+        || name == NEW_FILE_NAME
         || name == EMBEDDINGS_FILE
         || COMPANIONS.iter().any(|companion| name == *companion)
         || Path::new(name).extension().is_some_and(|extension| extension == "mlpackage")
@@ -319,6 +320,7 @@ mod tests {
         let out = dir.path().join("m");
         fs::create_dir(&out).unwrap();
         fs::write(out.join("bundle.json"), "old").unwrap();
+        fs::write(out.join(".bundle.json.new"), "what a killed process left").unwrap();
         assert!(matches!(Target::new(&out, false), Err(ConvertError::Exists { .. })));
         let staging = stage(&out, true);
         fs::write(staging.path().join("bundle.json"), "new").unwrap();
