@@ -126,7 +126,7 @@ mod tests {
             Ok(buffer) => assert!(matches!(buffer.0, Memory::Pages(_)), "only pages can be locked"),
             Err(error) => {
                 assert!(
-                    error.to_string().starts_with("cannot lock caches of 20 bytes in memory: "),
+                    error.to_string().starts_with("cannot lock 20 bytes of caches in memory: "),
                     "{error}"
                 );
             }

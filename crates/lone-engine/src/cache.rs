@@ -24,6 +24,26 @@ pub(crate) struct CacheLayout {
     pub(crate) caches: Vec<CacheShape>,
 }
 
+impl CacheLayout {
+    /// Memory for the segments of `shape`, one of the caches.
+    fn memory_of(&self, shape: &CacheShape, wired: bool) -> Result<Vec<Buffer>, RunError> {
+        let buffer = |rows: &Span| Buffer::for_cache(shape.elements(rows.count), wired);
+        let buffers: Result<Vec<_>, _> = shape.segments.iter().map(buffer).collect();
+        buffers.map_err(|error| match error {
+            // Whoever raises the limit wants to know for how much, which is all caches.
+            RunError::Wire { source, .. } => RunError::Wire { bytes: self.bytes(), source },
+            error => error,
+        })
+    }
+
+    /// Of all caches.
+    fn bytes(&self) -> u64 {
+        let of =
+            |shape: &CacheShape| shape.segments.iter().map(|rows| shape.elements(rows.count)).sum::<usize>();
+        2 * self.caches.iter().map(of).sum::<usize>() as u64
+    }
+}
+
 /// One cache: what it holds, and the rows of each of its segments, in order and without gaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CacheShape {
@@ -54,11 +74,10 @@ pub(crate) struct SavedCaches(Vec<Stored>);
 
 impl Caches {
     pub(crate) fn new(layout: Arc<CacheLayout>, wired: bool) -> Result<Self, RunError> {
-        let caches = layout.caches.iter().map(|shape| {
-            let buffer = |rows: &Span| Buffer::for_cache(shape.elements(rows.count), wired);
-            let segments = shape.segments.iter().map(buffer);
-            Ok(Stored { segments: segments.collect::<Result<_, RunError>>()?, oldest: 0 })
-        });
+        let caches = layout
+            .caches
+            .iter()
+            .map(|shape| Ok(Stored { segments: layout.memory_of(shape, wired)?, oldest: 0 }));
         let caches = caches.collect::<Result<_, RunError>>()?;
         Ok(Caches { layout, caches, wired })
     }
@@ -96,9 +115,7 @@ impl Caches {
         // Zeroed memory costs nothing before it is written, so all can be had before anything is given up.
         let mut new = Vec::new();
         for (cache, shape) in layout.caches.iter().enumerate().filter(|(cache, _)| moves(*cache)) {
-            let buffer = |rows: &Span| Buffer::for_cache(shape.elements(rows.count), self.wired);
-            let segments = shape.segments.iter().map(buffer);
-            new.push((cache, segments.collect::<Result<Vec<_>, RunError>>()?));
+            new.push((cache, layout.memory_of(shape, self.wired)?));
         }
         for (cache, mut segments) in new {
             let kv = layout.caches[cache].kv().expect("only rows of context depend on the context");
@@ -374,6 +391,7 @@ mod tests {
                 assert_eq!(found, [position; 2], "from {from:?} to {to:?}");
             }
             assert_eq!(caches.bytes(), 2 * 2 * to.0 as u64);
+            assert_eq!(caches.layout().bytes(), caches.bytes(), "known before there is memory");
         }
     }
 
