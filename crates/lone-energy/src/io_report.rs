@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 
 use objc2_core_foundation::{CFArray, CFDictionary, CFMutableDictionary, CFRetained, CFString, CFType, Type};
 
-use crate::rail::{joules_in, of_channel};
+use crate::rail::{Direction, joules_in, of_channel, traffic_of_channel};
 use crate::{Counters, EnergyMeter, MeterError, RailCounter};
 
 const ENERGY: &str = "Energy Model";
@@ -54,30 +54,33 @@ pub struct IoReport {
 unsafe impl Send for IoReport {}
 
 impl IoReport {
-    /// Subscribes to the counters.
+    /// Subscribes to the counters: to those of memory too, where the system allows it.
     ///
     /// # Errors
     /// [`MeterError::IoReport`] if the system has none.
     pub fn open() -> Result<Self, MeterError> {
-        let channels = group(ENERGY).ok_or(MeterError::IoReport("no group of energy counters"))?;
-        if let Some(memory) = group(MEMORY) {
+        let subscription = Self::subscribe(&[ENERGY, MEMORY]).or_else(|| Self::subscribe(&[ENERGY]));
+        subscription.ok_or(MeterError::IoReport("no counters of energy"))
+    }
+
+    /// Subscribes to `groups` together; those that the system does not list are left out.
+    fn subscribe(groups: &[&'static str]) -> Option<Self> {
+        let mut groups = groups.iter().filter_map(|name| group(name));
+        let channels = groups.next()?;
+        for more in groups {
             // SAFETY: two live dictionaries of channels, of which the first is ours to change.
-            unsafe { IOReportMergeChannels(&raw const *channels, &raw const *memory, ptr::null()) };
+            unsafe { IOReportMergeChannels(&raw const *channels, &raw const *more, ptr::null()) };
         }
         // SAFETY: a copy of the same type, with nothing but what is in the original.
-        let channels = unsafe { CFMutableDictionary::new_copy(None, channels.count(), Some(&channels)) };
-        let channels = channels.ok_or(MeterError::IoReport("no memory"))?;
+        let channels = unsafe { CFMutableDictionary::new_copy(None, channels.count(), Some(&channels)) }?;
         let mut subscribed = ptr::null_mut();
         // SAFETY: a live dictionary of channels, and a place for the result.
         let subscription = unsafe {
             IOReportCreateSubscription(ptr::null(), &raw const *channels, &raw mut subscribed, 0, ptr::null())
         };
-        if let Some(subscribed) = NonNull::new(subscribed) {
-            // SAFETY: it was made for us; nothing needs it.
-            drop(unsafe { CFRetained::from_raw(subscribed) });
-        }
-        let subscription = owned(subscription).ok_or(MeterError::IoReport("no subscription"))?;
-        Ok(IoReport { subscription, channels })
+        // Groups that are listed but not to be had are missing in what was subscribed, which is what can be sampled.
+        let (subscription, channels) = (owned(subscription), owned(subscribed));
+        Some(IoReport { subscription: subscription?, channels: channels? })
     }
 }
 
@@ -117,10 +120,12 @@ fn count(channel: *const CFDictionary, counters: &mut Counters) {
     if group == MEMORY {
         // SAFETY: a live channel with a plain counter, as all of this group.
         let bytes = || u64::try_from(unsafe { IOReportSimpleGetIntegerValue(channel, 0) }).unwrap_or(0);
-        if name.starts_with("ANE") && name.ends_with("RD") {
-            counters.neural_engine.get_or_insert_default().read_bytes += bytes();
-        } else if name.starts_with("ANE") && name.ends_with("WR") {
-            counters.neural_engine.get_or_insert_default().written_bytes += bytes();
+        if let Some(direction) = traffic_of_channel(&name) {
+            let traffic = counters.neural_engine.get_or_insert_default();
+            match direction {
+                Direction::Read => traffic.read_bytes += bytes(),
+                Direction::Written => traffic.written_bytes += bytes(),
+            }
         }
         return;
     }
@@ -151,4 +156,23 @@ fn owned<T: Type>(object: *mut T) -> Option<CFRetained<T>> {
 fn text(string: *const CFString) -> String {
     // SAFETY: null, or a string that lives as long as the channel it was asked of, which is longer than this call.
     unsafe { string.as_ref() }.map(ToString::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A virtual machine may have no counters, which is said in the right way.
+    #[test]
+    fn counters_keep_their_rails_and_never_go_back() {
+        let mut meter = match IoReport::open() {
+            Ok(meter) => meter,
+            Err(error) => return assert!(matches!(error, MeterError::IoReport(_)), "{error}"),
+        };
+        let (before, after) = (meter.read().unwrap(), meter.read().unwrap());
+        assert!(before.rails.iter().zip(&after.rails).all(|(before, after)| before.rail == after.rail));
+        assert_eq!(before.rails.len(), after.rails.len());
+        assert!(before.rails.iter().zip(&after.rails).all(|(before, after)| before.joules <= after.joules));
+        assert_eq!(before.neural_engine.is_some(), after.neural_engine.is_some());
+    }
 }

@@ -49,6 +49,25 @@ pub(crate) fn of_channel(name: &str) -> Option<Rail> {
     }
 }
 
+/// Which way the Neural Engine's bytes went.
+#[cfg(any(target_os = "macos", test))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Written,
+}
+
+/// The direction that a channel of IOReport's group `AMC Stats` counts for the Neural Engine, at the memory controller. The fabric counts
+/// the same bytes once more, in channels such as `ANE0 NRT AF RD`.
+#[cfg(any(target_os = "macos", test))]
+pub(crate) fn traffic_of_channel(name: &str) -> Option<Direction> {
+    match name.strip_prefix("ANE")?.trim_start_matches(|c: char| c.is_ascii_digit()) {
+        " DCS RD" => Some(Direction::Read),
+        " DCS WR" => Some(Direction::Written),
+        _ => None,
+    }
+}
+
 /// Joules in a unit that IOReport names.
 #[cfg(any(target_os = "macos", test))]
 pub(crate) fn joules_in(unit: &str) -> Option<f64> {
@@ -78,6 +97,21 @@ mod tests {
         ];
         for (channel, rail) in table {
             assert_eq!(of_channel(channel), rail, "{channel}");
+        }
+    }
+
+    #[test]
+    fn traffic_is_counted_once_where_it_meets_memory() {
+        let table = [
+            ("ANE DCS RD", Some(Direction::Read)),
+            ("ANE0 DCS WR", Some(Direction::Written)),
+            ("ANE NRT AF RD", None),
+            ("ANE0 RT AF WR", None),
+            ("GFX DCS RD", None),
+            ("ANEX DCS RD", None),
+        ];
+        for (channel, direction) in table {
+            assert_eq!(traffic_of_channel(channel), direction, "{channel}");
         }
     }
 

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::environment::Environment;
 
-/// The meter of this system, its idle level measured: nothing should be computed yet.
+/// The meter of this system, its idle level measured: nothing should be computed yet. Where counters move seldom this takes some seconds.
 ///
 /// # Errors
 /// [`MeterError`] where there is none, or none that may be read.
 pub(crate) fn open(environment: &Environment) -> Result<EnergyWatch, MeterError> {
-    EnergyWatch::new(meter(environment)?)
+    EnergyWatch::patient(meter(environment)?)
 }
 
 fn meter(environment: &Environment) -> Result<Box<dyn EnergyMeter>, MeterError> {
@@ -34,9 +34,9 @@ pub(crate) struct Metering {
 }
 
 impl Metering {
-    /// With the meter of this system, if it has one.
+    /// With the meter of this system, if it has one that nobody need wait for.
     pub(crate) fn open(environment: &Environment) -> Self {
-        Metering { watch: open(environment).ok(), marks: Vec::new() }
+        Metering { watch: meter(environment).and_then(EnergyWatch::new).ok(), marks: Vec::new() }
     }
 
     /// An answer begins.
@@ -55,11 +55,10 @@ impl Metering {
         }
     }
 
-    /// What was used between the first two moments, and between the last two.
-    pub(crate) fn phases(&self) -> Option<[Energy; 2]> {
-        let watch = self.watch.as_ref()?;
-        let [begin, first, end] = &self.marks[..] else { return None };
-        Some([watch.between(begin, first), watch.between(first, end)])
+    /// What was used between the first two moments, and between the last two, where that can be told.
+    pub(crate) fn phases(&self) -> [Option<Energy>; 2] {
+        let (Some(watch), [begin, first, end]) = (&self.watch, &self.marks[..]) else { return [None, None] };
+        [watch.measured(begin, first), watch.measured(first, end)]
     }
 }
 

@@ -52,10 +52,10 @@ impl PhaseReport {
     }
 
     /// Prefill and decode of an answer, and what each used if that is known.
-    pub(super) fn of_both(stats: &Stats, energy: Option<[Energy; 2]>) -> [Self; 2] {
+    pub(super) fn of_both(stats: &Stats, energy: [Option<Energy>; 2]) -> [Self; 2] {
         let mut reports = [&stats.prefill, &stats.decode].map(PhaseReport::of);
-        for (report, energy) in reports.iter_mut().zip(energy.iter().flatten()) {
-            report.energy = Some(EnergyReport::of(energy, report.tokens));
+        for (report, energy) in reports.iter_mut().zip(energy) {
+            report.energy = energy.map(|energy| EnergyReport::of(&energy, report.tokens));
         }
         reports
     }

@@ -149,7 +149,10 @@ impl Arm {
                 self.session.extend(&mut self.runtime, &[token])?;
             }
             self.points[number].decode.push(start.elapsed().as_secs_f64() / work.decoded as f64);
-            let energy = meter.as_mut().zip(mark).and_then(|(meter, mark)| meter.since(&mark).ok());
+            let energy = meter.as_mut().zip(mark).and_then(|(meter, from)| {
+                let to = meter.mark().ok()?;
+                meter.measured(&from, &to)
+            });
             self.points[number].energy.extend(energy);
             if number == 0 {
                 self.verify_drafts()?;

@@ -55,7 +55,7 @@ impl TurnReport {
         text: String,
         session: &Session,
         speculates: bool,
-        energy: Option<[Energy; 2]>,
+        energy: [Option<Energy>; 2],
     ) -> Self {
         let stats = generation.stats();
         let [prefill, decode] = PhaseReport::of_both(&stats, energy);

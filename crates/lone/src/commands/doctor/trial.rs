@@ -81,11 +81,7 @@ impl Trial {
             Err(reason) => Outcome::Absent { reason },
             Ok(backend) => match measure(backend.as_ref(), subject, decoded, meter, context) {
                 Ok(measured) => Outcome::Ran(measured),
-                Err(Failure::User(error) | Failure::Usage(error)) => {
-                    Outcome::Failed { reason: error.message }
-                }
-                Err(Failure::Internal(error)) => Outcome::Failed { reason: format!("{error:#}") },
-                Err(ended) => return Err(ended),
+                Err(failure) => Outcome::Failed { reason: reason(failure)? },
             },
         };
         Ok(Trial { backend: name, outcome })
@@ -98,6 +94,18 @@ impl Trial {
             Outcome::Failed { .. } => false,
             Outcome::Ran(measured) => measured.parity.iter().all(|parity| parity.passed),
         }
+    }
+}
+
+/// Why something did not work, in a line.
+///
+/// # Errors
+/// `failure` itself, if it ends the examination.
+pub(super) fn reason(failure: Failure) -> Result<String, Failure> {
+    match failure {
+        Failure::User(error) | Failure::Usage(error) => Ok(error.message),
+        Failure::Internal(error) => Ok(format!("{error:#}")),
+        ended @ (Failure::Interrupted(_) | Failure::OutputClosed) => Err(ended),
     }
 }
 
@@ -160,7 +168,10 @@ fn decode(
         session.extend(runtime, &[next])?;
     }
     let seconds = start.elapsed().as_secs_f64();
-    let energy = meter.zip(mark).and_then(|(meter, mark)| meter.since(&mark).ok());
+    let energy = meter.zip(mark).and_then(|(meter, from)| {
+        let to = meter.mark().ok()?;
+        meter.measured(&from, &to)
+    });
     let energy = energy.map(|energy| EnergyReport::of(&energy, count));
     Ok((rate(count as f64, seconds), energy))
 }

@@ -47,7 +47,7 @@ impl Report {
         generation: &Generation,
         text: Option<String>,
         speculates: bool,
-        energy: Option<[Energy; 2]>,
+        energy: [Option<Energy>; 2],
     ) -> Self {
         let stats = generation.stats();
         let [prefill, decode] = PhaseReport::of_both(&stats, energy);
