@@ -1,7 +1,7 @@
 //! Core ML itself: nothing but calls, one a function, and what keeps them safe.
 //!
 //! Objective-C exceptions become faults, every call has an autorelease pool of its own, and completion handlers are
-//! waited for. Decisions are made elsewhere: this part runs on macOS only, where tests are dear.
+//! waited for. C++ exceptions, which Core ML should not let out, end the process. Decisions are made elsewhere: this part runs on macOS only, where tests are dear.
 
 mod array;
 mod features;
@@ -18,11 +18,15 @@ use lone_mil::{Signature, TensorType};
 use objc2::rc::{Retained, autoreleasepool};
 use objc2::{Message, exception};
 use objc2_core_ml::{MLComputeUnits, MLModel, MLModelConfiguration};
-use objc2_foundation::{NSError, NSString, NSURL};
+use objc2_foundation::{NSError, NSProcessInfo, NSString, NSURL};
 
-use crate::{ComputeUnits, Fault, Framework, PlacedOp, Selection, Unavailable};
+use crate::fault::Reason;
+use crate::{ComputeUnits, Device, Fault, Framework, PlacedOp, Selection, Unavailable};
 use array::AppleArray;
 use function::{AppleBackings, AppleFunction};
+
+/// Errors beneath each other that are told.
+const MOST_REASONS: usize = 6;
 
 /// The Core ML of this Mac.
 #[derive(Debug)]
@@ -42,6 +46,18 @@ impl Framework for System {
     type Array = AppleArray;
     type Function = AppleFunction;
     type Backings = AppleBackings;
+
+    fn system(&self) -> String {
+        NSProcessInfo::processInfo().operatingSystemVersionString().to_string()
+    }
+
+    fn devices(&self) -> Result<Vec<Device>, Fault> {
+        guarded(|| {
+            // SAFETY: a plain getter of the class.
+            let devices = unsafe { MLModel::availableComputeDevices() };
+            Ok(devices.iter().map(|device| plan::kind(&device)).collect())
+        })
+    }
 
     fn compile(&self, package: &Path, compiled: &Path) -> Result<(), Fault> {
         guarded(|| {
@@ -69,7 +85,7 @@ impl Framework for System {
             // SAFETY: both arguments are live objects.
             let model = unsafe { MLModel::modelWithContentsOfURL_configuration_error(&url, &configuration) };
             let model = model.map_err(|error| fault_of(&error))?;
-            Ok(AppleFunction::new(model, &function.signature))
+            AppleFunction::new(model, &function.signature)
         })
     }
 
@@ -153,7 +169,14 @@ fn directory_url(path: &Path) -> Result<Retained<NSURL>, Fault> {
 }
 
 fn fault_of(error: &NSError) -> Fault {
-    Fault(error.localizedDescription().to_string())
+    let mut reasons = Vec::new();
+    let mut next = Some(error.retain());
+    while let Some(error) = next.filter(|_| reasons.len() < MOST_REASONS) {
+        let what = error.localizedDescription().to_string();
+        reasons.push(Reason { what, domain: error.domain().to_string(), code: error.code() });
+        next = error.underlyingErrors().firstObject();
+    }
+    Fault::of(&reasons)
 }
 
 /// The compiler leaves its result in a temporary directory, which may be on another volume.

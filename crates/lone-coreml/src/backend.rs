@@ -9,8 +9,11 @@ use lone_mil::{
 };
 
 use crate::cache::CompileCache;
-use crate::model::CoremlModel;
-use crate::{ComputeUnits, CoremlError, Framework, FunctionPlacement, Selection, System, Unavailable, keep};
+use crate::model::{CoremlModel, Listener};
+use crate::{
+    ComputeUnits, CoremlError, Device, Fault, Framework, FunctionPlacement, Selection, System, Unavailable,
+    keep,
+};
 
 /// How to use Core ML.
 #[derive(Debug, Clone)]
@@ -26,6 +29,7 @@ pub struct CoremlBackend<F: Framework = System> {
     framework: Arc<F>,
     units: ComputeUnits,
     cache: CompileCache,
+    listener: Option<Listener>,
 }
 
 impl CoremlBackend<System> {
@@ -45,7 +49,23 @@ impl<F: Framework> CoremlBackend<F> {
             framework: Arc::new(framework),
             units: options.units,
             cache: CompileCache::new(options.cache),
+            listener: None,
         }
+    }
+
+    /// Tells `listener` in a line when a function failed and went on after it was loaded anew.
+    #[must_use]
+    pub fn with_listener(mut self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Whether this machine has a Neural Engine that Core ML may use. A virtual machine has none.
+    ///
+    /// # Errors
+    /// What Core ML said.
+    pub fn has_neural_engine(&self) -> Result<bool, Fault> {
+        Ok(self.framework.devices()?.contains(&Device::NeuralEngine))
     }
 
     /// Where Core ML means to run the operations of every function of the `.mlpackage` at `package`, which is compiled if need be.
@@ -58,8 +78,10 @@ impl<F: Framework> CoremlBackend<F> {
         let framework = self.framework.as_ref();
         let placement = |function: &Function| {
             let selection = selection(function, &program.default_function, &[])?;
+            let task = format!("planning {} on {}", function.name, self.units.name());
             let ops = entry.load(
                 framework,
+                &task,
                 |compiled| framework.plan(compiled, &selection, self.units),
                 |package, fault| CoremlError::Plan { package, function: function.name.clone(), fault },
             )?;
@@ -83,33 +105,25 @@ impl<F: Framework> Backend for CoremlBackend<F> {
         let program = Package::open(package).map_err(CoremlError::from)?.program;
         // What cannot be kept is refused before anything is compiled.
         keep::make_outputs(&mut program.functions.clone(), &options.keep)?;
-        let chosen = chosen(&program.functions, &options.functions)?;
+        let chosen = program.chosen(&options.functions)?;
         let default = &program.default_function;
         let selections = chosen.iter().map(|function| selection(function, default, &options.keep));
         let selections = selections.collect::<Result<Vec<_>, _>>()?;
         let at_once = |selection: &Selection| !options.lazy.contains(&selection.name);
         let at_once: Vec<usize> = (0..selections.len()).filter(|&i| at_once(&selections[i])).collect();
         let entry = self.cache.entry(package, &options.keep)?;
-        let mut model = CoremlModel::new(Arc::clone(&self.framework), self.units, entry, selections);
+        let mut model = CoremlModel::new(
+            Arc::clone(&self.framework),
+            self.units,
+            entry,
+            selections,
+            self.listener.clone(),
+        );
         for index in at_once {
             model.load(index)?;
         }
         Ok(Box::new(model))
     }
-}
-
-/// The functions of those names, or all.
-fn chosen<'a>(all: &'a [Function], names: &[String]) -> Result<Vec<&'a Function>, BackendError> {
-    if names.is_empty() {
-        return Ok(all.iter().collect());
-    }
-    let find = |name: &String| {
-        all.iter().find(|function| function.name == *name).ok_or_else(|| BackendError::NoFunction {
-            function: name.clone(),
-            available: all.iter().map(|function| function.name.clone()).collect(),
-        })
-    };
-    names.iter().map(find).collect()
 }
 
 /// `function` with those values of `keep` that are in it as further outputs; all of them are there.

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use lone_mil::{Signature, TensorType};
 
-use crate::{Array, ComputeUnits, Fault, Framework, Input, PlacedOp, Predict, Selection, Slot, Unavailable};
+use crate::{
+    Array, ComputeUnits, Device, Fault, Framework, Input, PlacedOp, Predict, Selection, Slot, Unavailable,
+};
 
 /// Core ML as macOS has it. There is none here, so no value of this type exists.
 #[derive(Debug)]
@@ -40,6 +42,14 @@ impl Framework for System {
     type Array = System;
     type Function = System;
     type Backings = System;
+
+    fn system(&self) -> String {
+        match *self {}
+    }
+
+    fn devices(&self) -> Result<Vec<Device>, Fault> {
+        match *self {}
+    }
 
     fn compile(&self, _: &Path, _: &Path) -> Result<(), Fault> {
         match *self {}

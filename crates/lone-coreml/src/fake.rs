@@ -38,6 +38,8 @@ pub(crate) struct Script {
     pub(crate) loaded: Vec<String>,
     /// Inputs that were read in place.
     pub(crate) in_place: usize,
+    /// What the system calls itself.
+    pub(crate) system: String,
     /// Whether predictions ignore the arrays they are asked to write.
     pub(crate) writes_elsewhere: bool,
 }
@@ -196,6 +198,14 @@ impl Framework for Fake {
     type Array = PaddedArray;
     type Function = FakeFunction;
     type Backings = Vec<PaddedArray>;
+
+    fn system(&self) -> String {
+        self.script().system.clone()
+    }
+
+    fn devices(&self) -> Result<Vec<Device>, Fault> {
+        Ok(vec![Device::Cpu])
+    }
 
     fn compile(&self, package: &Path, compiled: &Path) -> Result<(), Fault> {
         self.call(Call::Compile)?;

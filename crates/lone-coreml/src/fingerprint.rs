@@ -31,6 +31,11 @@ pub(crate) fn key(package: &Path, keep: &[Keep], memory: &Path) -> Result<String
     Ok(hasher.finalize().to_hex()[..KEY_DIGITS].to_owned())
 }
 
+/// Whether `name` could be a key.
+pub(crate) fn is_key(name: &str) -> bool {
+    name.len() == KEY_DIGITS && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// The hash of all files of `package`, their names included.
 fn content(package: &Path, memory: &Path) -> Result<String, CoremlError> {
     let package = &package.canonicalize().map_err(io_error(package))?;
@@ -118,6 +123,7 @@ mod tests {
     fn a_key_follows_content_names_and_kept_values_but_not_the_place() {
         let (dir, package, memory) = package();
         let plain = key(&package, &[], &memory).unwrap();
+        assert!(is_key(&plain) && !is_key("known") && !is_key(&plain[1..]));
         let kept = Keep { function: "f".into(), value: "x".into() };
         assert_ne!(key(&package, &[kept], &memory).unwrap(), plain);
 

@@ -1,11 +1,10 @@
 //! What only Core ML can do, as narrow as it can be drawn. Everything above is plain Rust and is tested on a fake.
 
-use std::fmt;
 use std::path::Path;
 
 use lone_mil::{Signature, TensorRef, TensorType};
 
-use crate::PlacedOp;
+use crate::{Device, Fault, PlacedOp};
 
 /// Core ML, or something that plays it.
 pub trait Framework: Send + Sync + Sized + 'static {
@@ -15,6 +14,15 @@ pub trait Framework: Send + Sync + Sized + 'static {
     type Function: Predict<Self>;
     /// What asks a prediction to write to the arrays of a [`Slot`].
     type Backings: Send;
+
+    /// The version and build of the system: what one refuses, another may not.
+    fn system(&self) -> String;
+
+    /// The devices that programs may run on here.
+    ///
+    /// # Errors
+    /// What Core ML said.
+    fn devices(&self) -> Result<Vec<Device>, Fault>;
 
     /// Compiles the `.mlpackage` at `package` to a `.mlmodelc` directory at `compiled`, where nothing is yet.
     ///
@@ -139,15 +147,3 @@ impl ComputeUnits {
         }
     }
 }
-
-/// What Core ML said when it would not do as it was asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault(pub String);
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Fault {}

@@ -19,6 +19,7 @@ mod elsewhere;
 mod error;
 #[cfg(test)]
 mod fake;
+mod fault;
 mod fingerprint;
 mod framework;
 mod in_place;
@@ -35,7 +36,8 @@ pub use backend::{CoremlBackend, CoremlOptions};
 #[cfg(not(target_os = "macos"))]
 pub use elsewhere::System;
 pub use error::{CoremlError, Unavailable};
-pub use framework::{Array, ComputeUnits, Fault, Framework, Input, Predict, Selection, Slot};
+pub use fault::Fault;
+pub use framework::{Array, ComputeUnits, Framework, Input, Predict, Selection, Slot};
 pub use placement::{Device, FunctionPlacement, PlacedOp};
 
 #[cfg(test)]

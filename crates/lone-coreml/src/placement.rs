@@ -9,6 +9,8 @@ pub enum Device {
     Gpu,
     /// The CPU.
     Cpu,
+    /// One that Core ML could not determine, or that lone does not know.
+    Unknown,
 }
 
 impl Device {
@@ -18,6 +20,7 @@ impl Device {
             Device::NeuralEngine => "neural_engine",
             Device::Gpu => "gpu",
             Device::Cpu => "cpu",
+            Device::Unknown => "unknown",
         }
     }
 }
@@ -44,11 +47,14 @@ pub struct FunctionPlacement {
     pub ops: Vec<PlacedOp>,
 }
 
+/// Whether `operator` is a constant, which runs nowhere. Of anything else that Core ML names no device for, it does not know where it runs.
+#[cfg_attr(not(any(target_os = "macos", test)), expect(dead_code, reason = "only Core ML has plans"))]
+pub(crate) fn is_constant(operator: &str) -> bool {
+    operator == "const" || operator.starts_with("constexpr_")
+}
+
 /// `ios18.conv` as a program calls it: `conv`.
-#[cfg_attr(
-    not(any(target_os = "macos", test)),
-    expect(dead_code, reason = "only Core ML qualifies operators")
-)]
+#[cfg_attr(not(any(target_os = "macos", test)), expect(dead_code, reason = "only Core ML has plans"))]
 pub(crate) fn plain_operator(operator: &str) -> &str {
     match operator.split_once('.') {
         Some((opset, plain)) if opset.starts_with("ios") => plain,
@@ -65,5 +71,14 @@ mod tests {
         assert_eq!(plain_operator("ios18.conv"), "conv");
         assert_eq!(plain_operator("matmul"), "matmul");
         assert_eq!(plain_operator("tensor_buffer.copy"), "tensor_buffer.copy");
+    }
+
+    #[test]
+    fn constants_run_nowhere_and_everything_else_runs_somewhere() {
+        for (operator, constant) in
+            [("const", true), ("constexpr_lut_to_dense", true), ("constant_pad", false), ("conv", false)]
+        {
+            assert_eq!(is_constant(plain_operator(&format!("ios18.{operator}"))), constant, "{operator}");
+        }
     }
 }

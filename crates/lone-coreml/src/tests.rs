@@ -14,6 +14,9 @@ use lone_testing::{Tolerances, run_suite};
 use crate::Device;
 use crate::fake::{Call, Fake};
 
+#[cfg(target_os = "macos")]
+mod system;
+
 /// Rows of the `past` input: with 64 columns, more than a page.
 const ROWS: usize = 128;
 
@@ -141,15 +144,103 @@ fn a_damaged_compiled_program_is_compiled_again_once() {
     let fake = Fake::new();
     let backend = fake.backend(&cache);
     backend.load(&package, &LoadOptions::default()).unwrap();
-    for entry in fs::read_dir(&cache).unwrap() {
-        let manifest = entry.unwrap().path().join("model.mlmodelc/Manifest.json");
-        if manifest.exists() {
-            fs::write(manifest, "damaged").unwrap();
-        }
-    }
+    fs::write(entry(&cache).join("model.mlmodelc/Manifest.json"), "damaged").unwrap();
     let mut model = backend.load(&package, &LoadOptions::default()).unwrap();
     assert_eq!(fake.calls(Call::Compile), 2);
     run(&mut *model, "decode", &past(1.0)).unwrap();
+}
+
+/// The one compiled program in `cache`.
+fn entry(cache: &Path) -> PathBuf {
+    let entries = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path());
+    let mut entries = entries.filter(|path| path.join("model.mlmodelc").exists());
+    let entry = entries.next().unwrap();
+    assert_eq!(entries.next(), None);
+    entry
+}
+
+#[test]
+fn what_a_system_refuses_is_compiled_again_by_another_one_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let (package, cache) = package(dir.path());
+    let fake = Fake::new();
+    let load = || fake.backend(&cache).load(&package, &lazily()).map(drop);
+    let compiled = || fake.calls(Call::Compile);
+    load().unwrap();
+    fake.fail(Call::Load, 9);
+    for _ in 0..3 {
+        load().unwrap_err();
+    }
+    assert_eq!(compiled(), 2, "it may have been damaged, once");
+    fake.script().system = "another".into();
+    for _ in 0..2 {
+        load().unwrap_err();
+    }
+    assert_eq!(compiled(), 3);
+    fake.fail(Call::Load, 0);
+    load().unwrap();
+    assert_eq!(compiled(), 3);
+
+    fake.fail(Call::Plan, 9);
+    for _ in 0..2 {
+        fake.backend(&cache).placement(&package).unwrap_err();
+    }
+    assert_eq!(compiled(), 4, "a plan is another matter");
+    fake.fail(Call::Load, 9);
+    load().unwrap_err();
+    assert_eq!(compiled(), 4, "what was refused is still known");
+}
+
+#[test]
+fn what_is_in_the_way_of_a_compiled_program_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (package, cache) = package(dir.path());
+    let fake = Fake::new();
+    fake.backend(&cache).load(&package, &lazily()).unwrap();
+    let entry = entry(&cache);
+    fs::remove_dir_all(entry.join("model.mlmodelc")).unwrap();
+    fs::write(entry.join(".DS_Store"), "").unwrap();
+    fake.backend(&cache).load(&package, &lazily()).unwrap();
+    assert!(entry.join("model.mlmodelc").is_dir() && !entry.join(".DS_Store").exists());
+}
+
+#[test]
+fn what_killed_processes_left_and_what_nobody_used_for_long_is_removed_unless_it_is_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let (package, cache) = package(dir.path());
+    let [old, new, held] = ["0", "1", "2"].map(|digit| digit.repeat(32));
+    let locks = cache.join("locks");
+    fs::create_dir_all(&locks).unwrap();
+    let lock = |key: &str| {
+        let file = fs::File::create(locks.join(key)).unwrap();
+        let days = if key == new { 29 } else { 31 };
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(24 * days)).unwrap();
+        file
+    };
+    let files = [&old, &new, &held].map(|key| lock(key));
+    files[2].lock_shared().unwrap();
+    for key in [&old, &new, &held] {
+        fs::create_dir_all(cache.join(key).join("model.mlmodelc")).unwrap();
+        fs::create_dir_all(cache.join(format!("compiling-{key}-x/result"))).unwrap();
+    }
+    Fake::new().backend(&cache).load(&package, &lazily()).unwrap();
+    let is_there = |name: &str| cache.join(name).exists();
+    assert_eq!([&old, &new, &held].map(|key| is_there(key)), [false, true, true]);
+    let unfinished = [&old, &new, &held].map(|key| is_there(&format!("compiling-{key}-x")));
+    assert_eq!(unfinished, [false, false, true]);
+}
+
+#[test]
+fn two_that_need_the_same_program_compile_it_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (package, cache) = package(dir.path());
+    let fake = Fake::new();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| fake.backend(&cache).load(&package, &lazily()).map(drop).unwrap());
+        }
+    });
+    assert_eq!(fake.calls(Call::Compile), 1);
 }
 
 #[test]
@@ -175,7 +266,7 @@ fn a_compiler_that_fails_leaves_nothing_behind() {
     let expected = format!("Core ML cannot compile {}: Compile was made to fail", package.display());
     assert_eq!(error.to_string(), expected);
     let left: Vec<_> = fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["known"]);
+    assert!(left.iter().all(|name| name == "known" || name == "locks"), "{left:?}");
     fake.backend(&cache).load(&package, &LoadOptions::default()).unwrap();
 }
 
@@ -203,6 +294,47 @@ fn a_pass_that_fails_once_is_repeated_on_the_function_loaded_anew() {
         run(&mut *model, "decode", &past(1.0)).unwrap_or_else(|error| panic!("{call:?}: {error}"));
         assert_eq!(fake.script().loaded, ["decode", "decode"], "{call:?}");
     }
+}
+
+#[test]
+fn recoveries_are_told_and_a_function_that_needs_too_many_fails_until_it_is_loaded_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let (package, cache) = package(dir.path());
+    let fake = Fake::new();
+    let (tell, told) = std::sync::mpsc::channel();
+    let backend = fake.backend(&cache).with_listener(move |line| tell.send(line.to_owned()).unwrap());
+    let mut model = backend.load(&package, &lazily()).unwrap();
+    let mut pass = |failures| {
+        fake.fail(Call::Predict, failures);
+        run(&mut *model, "decode", &past(1.0))
+    };
+    for _ in 0..3 {
+        pass(1).unwrap();
+        pass(0).unwrap();
+    }
+    let line = "`decode` failed, and ran when it was loaded anew: Predict was made to fail";
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [line; 3]);
+    let error = pass(1).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "`decode` failed: Predict was made to fail; 3 times lately it was loaded anew after a failure"
+    );
+    assert_eq!(fake.calls(Call::Load), 4);
+    pass(0).unwrap();
+    assert_eq!(fake.calls(Call::Load), 5);
+}
+
+#[test]
+fn what_failed_first_is_told_with_what_failed_when_the_function_was_loaded_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let (package, cache) = package(dir.path());
+    let fake = Fake::new();
+    let mut model = fake.backend(&cache).load(&package, &lazily()).unwrap();
+    fake.fail(Call::Predict, 1);
+    fake.fail(Call::Load, 2);
+    let error = run(&mut *model, "decode", &past(1.0)).unwrap_err().to_string();
+    assert!(error.starts_with("`decode` failed: Core ML cannot load function `decode` of "), "{error}");
+    assert!(error.ends_with("; before it was loaded anew: Predict was made to fail"), "{error}");
 }
 
 #[test]

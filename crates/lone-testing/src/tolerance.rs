@@ -75,6 +75,16 @@ impl Tolerances {
         tabled: [within(1.5e-2, 2.0 * HALF_ULP), within(0.0, 0.0)],
     };
 
+    /// Core ML, wherever it runs an operation: fp16 throughout, sums in an order of its own, subnormals that may be flushed,
+    /// and the Neural Engine's activations. Set before anything was measured.
+    pub const CORE_ML: Tolerances = Tolerances {
+        name: "core-ml",
+        rounded: [within(1024.0 * SUBNORMAL, 2.0 * HALF_ULP), within(1e-37, 2e-6)],
+        summed: [within(4e-3, 4.0 * HALF_ULP), within(2e-5, 2e-5)],
+        approximated: [within(1e-3, 4.0 * HALF_ULP), within(1e-5, 1e-4)],
+        tabled: [within(1.5e-2, 4.0 * HALF_ULP), within(1e-5, 1e-4)],
+    };
+
     /// The tolerance of a result of `dtype`.
     pub fn of(&self, kind: Kind, dtype: DType) -> Tolerance {
         let [half, single] = match kind {

@@ -12,8 +12,9 @@ use objc2::rc::Retained;
 use objc2_core_foundation::{CFDictionary, CFRetained, CFType};
 use objc2_core_ml::{MLFeatureValue, MLMultiArray, MLMultiArrayDataType};
 use objc2_core_video::{
-    CVPixelBuffer, CVPixelBufferCreate, kCVPixelBufferIOSurfacePropertiesKey,
-    kCVPixelFormatType_OneComponent16Half, kCVReturnSuccess,
+    CVPixelBuffer, CVPixelBufferCreate, CVPixelBufferGetBaseAddress, CVPixelBufferGetBytesPerRow,
+    CVPixelBufferGetHeight, kCVPixelBufferIOSurfacePropertiesKey, kCVPixelFormatType_OneComponent16Half,
+    kCVReturnSuccess,
 };
 use objc2_foundation::{NSArray, NSNumber};
 
@@ -25,6 +26,21 @@ use crate::{Array, Fault};
 pub struct AppleArray {
     pub(super) array: Retained<MLMultiArray>,
     pub(super) value: Retained<MLFeatureValue>,
+}
+
+/// The form of a dense row-major buffer, in Core ML's terms.
+pub(super) struct Dense {
+    shape: Retained<NSArray<NSNumber>>,
+    /// Elements.
+    strides: Retained<NSArray<NSNumber>>,
+    dtype: MLMultiArrayDataType,
+}
+
+impl Dense {
+    pub(super) fn of(ty: &TensorType) -> Result<Self, Fault> {
+        let strides = numbers(&ty.shape.strides());
+        Ok(Dense { shape: numbers(&ty.shape), strides, dtype: data_type(ty.dtype)? })
+    }
 }
 
 // SAFETY: a multi-array is an object without ties to a thread; it is used by one thread at a time, as its owner is.
@@ -64,22 +80,32 @@ impl AppleArray {
         array.map(Self::of).map_err(|error| fault_of(&error))
     }
 
-    /// An array over `data`, which is dense and row-major of type `ty`.
+    /// An array over `data`, which is of this form.
     ///
     /// # Safety
     /// The array must not be read when the memory of `data` is gone, and never be written.
-    pub(super) unsafe fn in_place(data: &TensorRef<'_>, ty: &TensorType) -> Result<Self, Fault> {
-        let (shape, dtype) = (numbers(&ty.shape), data_type(ty.dtype)?);
-        let strides = numbers(&ty.shape.strides());
+    pub(super) unsafe fn in_place(data: &TensorRef<'_>, form: &Dense) -> Result<Self, Fault> {
+        let Dense { shape, strides, dtype } = form;
         let start = address(data);
         let array = MLMultiArray::alloc();
         // SAFETY: shape and strides describe exactly the memory of `data`, which the caller keeps. No deallocator: it is not ours.
         let array = unsafe {
             MLMultiArray::initWithDataPointer_shape_dataType_strides_deallocator_error(
-                array, start, &shape, dtype, &strides, None,
+                array, start, shape, *dtype, strides, None,
             )
         };
         array.map(Self::of).map_err(|error| fault_of(&error))
+    }
+
+    /// How many bytes there are at `start`, of which Core ML says that they are `size`. It is not known whether that counts the ends of
+    /// padded rows; a surface that begins there does.
+    fn reach(&self, start: NonNull<c_void>, size: isize) -> usize {
+        // SAFETY: a plain getter.
+        let surface = unsafe { self.array.pixelBuffer() };
+        let surface = surface.filter(|surface| CVPixelBufferGetBaseAddress(surface) == start.as_ptr());
+        let bytes = surface
+            .map_or(0, |surface| CVPixelBufferGetBytesPerRow(&surface) * CVPixelBufferGetHeight(&surface));
+        usize::try_from(size).unwrap_or(0).max(bytes)
     }
 
     /// Whether the elements are of this type.
@@ -98,7 +124,7 @@ impl Array for AppleArray {
             let strides = sizes(&strides);
             let visit = RefCell::new(visit);
             let handler = RcBlock::new(|bytes: NonNull<c_void>, size: isize| {
-                let size = usize::try_from(size).unwrap_or(0);
+                let size = self.reach(bytes, size);
                 // SAFETY: Core ML hands out `size` bytes at `bytes`, valid until the handler returns.
                 let bytes = unsafe { slice::from_raw_parts(bytes.as_ptr().cast::<u8>(), size) };
                 (visit.borrow_mut())(bytes, &strides);
@@ -112,9 +138,10 @@ impl Array for AppleArray {
     fn write(&mut self, visit: &mut dyn FnMut(&mut [u8], &[usize])) -> Result<(), Fault> {
         guarded(|| {
             let visit = RefCell::new(visit);
+            let this = &*self;
             let handler =
                 RcBlock::new(|bytes: NonNull<c_void>, size: isize, strides: NonNull<NSArray<NSNumber>>| {
-                    let size = usize::try_from(size).unwrap_or(0);
+                    let size = this.reach(bytes, size);
                     // SAFETY: Core ML hands out `size` bytes at `bytes`, ours to write until the handler returns.
                     let bytes = unsafe { slice::from_raw_parts_mut(bytes.as_ptr().cast::<u8>(), size) };
                     // SAFETY: an object that lives until the handler returns.
@@ -146,7 +173,7 @@ fn pixel_buffer(width: usize, height: usize) -> Option<CFRetained<CVPixelBuffer>
 }
 
 /// Where the data begins.
-pub(super) fn address(data: &TensorRef<'_>) -> NonNull<c_void> {
+fn address(data: &TensorRef<'_>) -> NonNull<c_void> {
     match data {
         TensorRef::F16(data) => NonNull::from(*data).cast(),
         TensorRef::F32(data) => NonNull::from(*data).cast(),

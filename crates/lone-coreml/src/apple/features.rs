@@ -58,8 +58,8 @@ impl Features {
         unsafe { msg_send![super(this), init] }
     }
 
-    /// Lets name number `index` have this value from now on.
-    pub(super) fn set(&self, index: usize, value: Retained<MLFeatureValue>) {
-        self.ivars().values.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(value);
+    /// Lets name number `index` have this value, or none, from now on.
+    pub(super) fn set(&self, index: usize, value: Option<Retained<MLFeatureValue>>) {
+        self.ivars().values.lock().unwrap_or_else(PoisonError::into_inner)[index] = value;
     }
 }

@@ -1,27 +1,24 @@
 //! A loaded function: what a prediction is given, and what is done with what it returns.
 
-use std::ptr::{self, NonNull};
+use std::ptr;
 
-use lone_mil::{DType, Signature, TensorRef, TensorType};
+use lone_mil::{DType, Signature};
 use objc2::rc::Retained;
 use objc2::runtime::{AnyObject, ProtocolObject};
-use objc2_core_ml::{MLFeatureProvider, MLFeatureValue, MLModel, MLPredictionOptions};
+use objc2_core_ml::{MLFeatureProvider, MLModel, MLPredictionOptions};
 use objc2_foundation::{NSDictionary, NSString};
 
-use super::array::{AppleArray, address};
+use super::array::{AppleArray, Dense};
 use super::features::Features;
 use super::{System, fault_of, guarded};
 use crate::{Fault, Input, Predict, Slot};
-
-/// Arrays over caches that are remembered for an input: about as many sessions take turns.
-const REMEMBERED: usize = 8;
 
 /// A model with one function selected.
 pub struct AppleFunction {
     model: Retained<MLModel>,
     features: Retained<Features>,
-    /// By input: arrays over memory of the caller, by where it begins.
-    in_place: Vec<Vec<(NonNull<std::ffi::c_void>, Retained<MLFeatureValue>)>>,
+    /// By input: what memory of the caller looks like.
+    dense: Vec<Dense>,
     outputs: Vec<(Retained<NSString>, DType)>,
 }
 
@@ -50,34 +47,43 @@ impl AppleBackings {
 }
 
 impl AppleFunction {
-    pub(super) fn new(model: Retained<MLModel>, signature: &Signature) -> Self {
+    pub(super) fn new(model: Retained<MLModel>, signature: &Signature) -> Result<Self, Fault> {
         let features = Features::new(signature.inputs.iter().map(|port| port.name.as_str()));
+        let dense = signature.inputs.iter().map(|port| Dense::of(&port.ty)).collect::<Result<_, _>>()?;
         let outputs = signature.outputs.iter();
         let outputs = outputs.map(|port| (NSString::from_str(&port.name), port.ty.dtype)).collect();
-        let in_place = signature.inputs.iter().map(|_| Vec::new()).collect();
-        AppleFunction { model, features, in_place, outputs }
+        Ok(AppleFunction { model, features, dense, outputs })
     }
 
-    /// The value of input number `index` over `data`.
-    fn value_in_place(
-        &mut self,
-        index: usize,
-        data: &TensorRef<'_>,
-        ty: &TensorType,
-    ) -> Result<Retained<MLFeatureValue>, Fault> {
-        let start = address(data);
-        let known = &mut self.in_place[index];
-        if let Some((_, value)) = known.iter().find(|(address, _)| *address == start) {
-            return Ok(value.clone());
+    /// Runs once, on memory that lives until this returns.
+    fn run(
+        &self,
+        inputs: &[Input<'_, AppleArray>],
+        slot: &Slot<System>,
+    ) -> Result<Vec<(usize, AppleArray)>, Fault> {
+        for (index, (input, dense)) in inputs.iter().zip(&self.dense).enumerate() {
+            let value = match input {
+                Input::Own(array) => array.value.clone(),
+                // SAFETY: `predict` takes the array from the features before the memory can go. Inputs are never written.
+                Input::InPlace(data, _) => unsafe { AppleArray::in_place(data, dense) }?.value,
+            };
+            self.features.set(index, Some(value));
         }
-        // SAFETY: a prediction reads it only when it is bound, and it is bound only to calls that borrow memory of this
-        // address and, as the port's type says, of this extent. Inputs are never written.
-        let array = unsafe { AppleArray::in_place(data, ty) }?;
-        if known.len() == REMEMBERED {
-            known.remove(0);
+        let features = ProtocolObject::from_ref(&*self.features);
+        // SAFETY: live objects; every array behind `features` outlives this call, which returns when all is read.
+        let results = unsafe { self.model.predictionFromFeatures_options_error(features, &slot.backings.0) };
+        let results = results.map_err(|error| fault_of(&error))?;
+        let mut elsewhere = Vec::new();
+        for (index, (name, dtype)) in self.outputs.iter().enumerate() {
+            let array = output(&results, name)?;
+            if !ptr::eq(&*array.array, &*slot.arrays[index].array) {
+                if !array.holds(*dtype) {
+                    return Err(Fault(format!("output `{name}` is not of {dtype}")));
+                }
+                elsewhere.push((index, array));
+            }
         }
-        known.push((start, array.value.clone()));
-        Ok(array.value)
+        Ok(elsewhere)
     }
 }
 
@@ -87,31 +93,10 @@ impl Predict<System> for AppleFunction {
         inputs: &[Input<'_, AppleArray>],
         slot: &Slot<System>,
     ) -> Result<Vec<(usize, AppleArray)>, Fault> {
-        guarded(|| {
-            for (index, input) in inputs.iter().enumerate() {
-                let value = match input {
-                    Input::Own(array) => array.value.clone(),
-                    Input::InPlace(data, ty) => self.value_in_place(index, data, ty)?,
-                };
-                self.features.set(index, value);
-            }
-            let features = ProtocolObject::from_ref(&*self.features);
-            // SAFETY: live objects; every array behind `features` outlives this call, which returns when all is read.
-            let results =
-                unsafe { self.model.predictionFromFeatures_options_error(features, &slot.backings.0) };
-            let results = results.map_err(|error| fault_of(&error))?;
-            let mut elsewhere = Vec::new();
-            for (index, (name, dtype)) in self.outputs.iter().enumerate() {
-                let array = output(&results, name)?;
-                if !ptr::eq(&*array.array, &*slot.arrays[index].array) {
-                    if !array.holds(*dtype) {
-                        return Err(Fault(format!("output `{name}` is not of {dtype}")));
-                    }
-                    elsewhere.push((index, array));
-                }
-            }
-            Ok(elsewhere)
-        })
+        let outcome = guarded(|| self.run(inputs, slot));
+        // No array over the caller's memory outlives the pass, however it ended: other memory may soon be at the same address.
+        (0..inputs.len()).for_each(|index| self.features.set(index, None));
+        outcome
     }
 }
 

@@ -4,13 +4,13 @@ use block2::DynBlock;
 use objc2::rc::Retained;
 use objc2::runtime::{AnyObject, ProtocolObject};
 use objc2_core_ml::{
-    MLComputeDeviceProtocol, MLComputePlan, MLGPUComputeDevice, MLModelConfiguration,
+    MLCPUComputeDevice, MLComputeDeviceProtocol, MLComputePlan, MLGPUComputeDevice, MLModelConfiguration,
     MLModelStructureProgramOperation, MLNeuralEngineComputeDevice,
 };
 use objc2_foundation::{NSArray, NSError, NSString, NSURL};
 
 use super::completed;
-use crate::placement::plain_operator;
+use crate::placement::{is_constant, plain_operator};
 use crate::{Device, Fault, PlacedOp};
 
 /// The plan of `function` of the compiled program at `url`.
@@ -51,32 +51,39 @@ fn operations(
     Ok(unsafe { block.operations() })
 }
 
-/// `None` for what runs nowhere, such as a constant.
+/// `None` for a constant, which runs nowhere.
 fn placed(plan: &MLComputePlan, op: &MLModelStructureProgramOperation) -> Option<PlacedOp> {
-    // SAFETY: an operation of this plan's structure.
-    let usage = unsafe { plan.computeDeviceUsageForMLProgramOperation(op) }?;
     // SAFETY: a plain getter.
-    let device = unsafe { usage.preferredComputeDevice() };
+    let operator = unsafe { op.operatorName() }.to_string();
+    let operator = plain_operator(&operator);
+    if is_constant(operator) {
+        return None;
+    }
+    // SAFETY: an operation of this plan's structure.
+    let usage = unsafe { plan.computeDeviceUsageForMLProgramOperation(op) };
+    // SAFETY: a plain getter.
+    let device = usage.map(|usage| unsafe { usage.preferredComputeDevice() });
     // SAFETY: an operation of this plan's structure.
     let cost = unsafe { plan.estimatedCostOfMLProgramOperation(op) };
     // SAFETY: a plain getter.
     let cost = cost.map(|cost| unsafe { cost.weight() });
     // SAFETY: a plain getter.
-    let operator = unsafe { op.operatorName() }.to_string();
-    // SAFETY: a plain getter.
     let output = unsafe { op.outputs() }.iter().next();
     // SAFETY: a plain getter.
     let name = output.map(|output| unsafe { output.name() }.to_string()).unwrap_or_default();
-    Some(PlacedOp { name, operator: plain_operator(&operator).into(), device: kind(&device), cost })
+    let device = device.map_or(Device::Unknown, |device| kind(&device));
+    Some(PlacedOp { name, operator: operator.into(), device, cost })
 }
 
-fn kind(device: &ProtocolObject<dyn MLComputeDeviceProtocol>) -> Device {
+pub(super) fn kind(device: &ProtocolObject<dyn MLComputeDeviceProtocol>) -> Device {
     let object: &AnyObject = device.as_ref();
     if object.downcast_ref::<MLNeuralEngineComputeDevice>().is_some() {
         Device::NeuralEngine
     } else if object.downcast_ref::<MLGPUComputeDevice>().is_some() {
         Device::Gpu
-    } else {
+    } else if object.downcast_ref::<MLCPUComputeDevice>().is_some() {
         Device::Cpu
+    } else {
+        Device::Unknown
     }
 }
