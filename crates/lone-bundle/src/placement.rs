@@ -22,26 +22,30 @@ pub struct FunctionPlacement {
     pub function: String,
     /// Operations on the Neural Engine; constants, which run nowhere, are not counted.
     pub neural_engine: usize,
-    /// The operations that run elsewhere, in order.
+    /// The operations that run elsewhere, or are not known to run there, in order.
     pub elsewhere: Vec<PlacedOp>,
 }
 
-/// An operation that runs somewhere else than on the Neural Engine.
+/// An operation that does not run on the Neural Engine, or is not known to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacedOp {
     /// Name of its first result.
     pub name: String,
     /// What it does, such as `conv`.
     pub operator: String,
-    /// Where it runs: `cpu` or `gpu`.
+    /// Where it runs: `cpu`, `gpu` or [`PlacedOp::UNKNOWN`].
     pub device: String,
 }
 
+impl PlacedOp {
+    /// The device of what Core ML could not determine.
+    pub const UNKNOWN: &str = "unknown";
+}
+
 impl Placement {
-    /// What part of all operations runs on the Neural Engine; all of none.
-    pub fn neural_engine_share(&self) -> f64 {
-        let on_it: usize = self.functions.iter().map(|function| function.neural_engine).sum();
-        share(on_it, self.functions.iter().map(FunctionPlacement::operations).sum())
+    /// What part of all operations runs on the Neural Engine; `None` if not one operation is known to run anywhere.
+    pub fn neural_engine_share(&self) -> Option<f64> {
+        share(&self.functions)
     }
 }
 
@@ -51,12 +55,19 @@ impl FunctionPlacement {
         self.neural_engine + self.elsewhere.len()
     }
 
-    /// What part of them runs on the Neural Engine; all of none.
-    pub fn neural_engine_share(&self) -> f64 {
-        share(self.neural_engine, self.operations())
+    /// What part of them runs on the Neural Engine; `None` if not one is known to run anywhere.
+    pub fn neural_engine_share(&self) -> Option<f64> {
+        share(std::slice::from_ref(self))
+    }
+
+    fn known(&self) -> usize {
+        self.neural_engine + self.elsewhere.iter().filter(|op| op.device != PlacedOp::UNKNOWN).count()
     }
 }
 
-fn share(part: usize, all: usize) -> f64 {
-    if all == 0 { 1.0 } else { part as f64 / all as f64 }
+/// Operations that may be anywhere are not on the Neural Engine.
+fn share(functions: &[FunctionPlacement]) -> Option<f64> {
+    let sum = |count: fn(&FunctionPlacement) -> usize| functions.iter().map(count).sum::<usize>();
+    let all = sum(FunctionPlacement::operations);
+    (sum(FunctionPlacement::known) > 0).then(|| sum(|function| function.neural_engine) as f64 / all as f64)
 }

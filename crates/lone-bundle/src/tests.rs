@@ -95,9 +95,13 @@ fn a_placement_is_saved_and_does_not_make_another_bundle_of_it() {
     assert_eq!(opened, bundle);
     assert_eq!(opened.identity(), identity);
     let placement = opened.placement.unwrap();
-    assert!((placement.neural_engine_share() - 0.9).abs() < 1e-12);
-    assert!((placement.functions[1].neural_engine_share() - 0.75).abs() < 1e-12);
-    assert_eq!(function(0, vec![]).neural_engine_share(), 1.0, "a head of no operations has lost none");
+    assert!((placement.neural_engine_share().unwrap() - 0.9).abs() < 1e-12);
+    assert!((placement.functions[1].neural_engine_share().unwrap() - 0.75).abs() < 1e-12);
+    assert_eq!(function(0, vec![]).neural_engine_share(), None, "nothing is known of no operations");
+    let unknown =
+        |name: &str| PlacedOp { name: name.into(), operator: "add".into(), device: "unknown".into() };
+    assert_eq!(function(0, vec![unknown("a"), unknown("b")]).neural_engine_share(), None);
+    assert_eq!(function(1, vec![unknown("a")]).neural_engine_share(), Some(0.5), "it may be anywhere");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use clap::ValueEnum;
 use lone_anesim::{AneSim, Faults};
 use lone_coreml::{ComputeUnits, CoremlBackend, CoremlOptions};
 use lone_cpu::{CpuBackend, CpuOptions};
@@ -9,9 +10,10 @@ use lone_mil::{Backend, Interpreter, Reference};
 
 use crate::args::{AnePreset, BackendChoice, EngineArgs, UnitsArgs, UnitsChoice};
 use crate::commands::Context;
+use crate::environment::Environment;
 use crate::failure::UserError;
 
-/// What is chosen where nobody chose: the Neural Engine where there is one.
+/// What is chosen where nobody chose, not even by `LONE_BACKEND`: the Neural Engine where there is one.
 const AUTO: BackendChoice =
     if cfg!(target_os = "macos") { BackendChoice::Coreml } else { BackendChoice::Cpu };
 
@@ -23,7 +25,7 @@ const COMPILED: &str = "coreml";
 /// # Errors
 /// If it cannot run here, or has no place for what it compiles.
 pub(crate) fn choose(args: &EngineArgs, context: &Context) -> Result<Box<dyn Backend>, UserError> {
-    match resolve(args.backend, args.units) {
+    match resolve(args.backend, args.units, context)? {
         BackendChoice::Auto => unreachable!("it has been resolved"),
         BackendChoice::Cpu => {
             let threads = args.threads.and_then(NonZeroUsize::new);
@@ -42,13 +44,36 @@ pub(crate) fn choose(args: &EngineArgs, context: &Context) -> Result<Box<dyn Bac
 /// If there is none, or no place for what it compiles.
 pub(crate) fn coreml(units: ComputeUnits, context: &Context) -> Result<CoremlBackend, UserError> {
     let cache = context.cache_dir()?.join(COMPILED);
+    let warner = context.ui.warner();
     CoremlBackend::new(CoremlOptions { units, cache })
+        .map(|backend| backend.with_listener(warner))
         .map_err(|error| UserError::new(error).with_hint("--backend cpu, ane-sim or reference"))
 }
 
 /// Who computes. `--cpu-only` means the CPU backend, but on Core ML, which then runs on the CPU.
-pub(crate) fn resolve(backend: BackendChoice, units: UnitsArgs) -> BackendChoice {
-    resolve_where(AUTO, backend, units)
+///
+/// # Errors
+/// As [`auto`].
+pub(crate) fn resolve(
+    backend: BackendChoice,
+    units: UnitsArgs,
+    context: &Context,
+) -> Result<BackendChoice, UserError> {
+    Ok(resolve_where(auto(&context.environment)?, backend, units))
+}
+
+/// What `auto` stands for here: what `LONE_BACKEND` says, or what the system has.
+///
+/// # Errors
+/// If `LONE_BACKEND` is none of the backends.
+pub(crate) fn auto(environment: &Environment) -> Result<BackendChoice, UserError> {
+    let Some(name) = environment.text("LONE_BACKEND") else { return Ok(AUTO) };
+    match BackendChoice::from_str(name, false) {
+        Ok(BackendChoice::Auto) => Ok(AUTO),
+        Ok(chosen) => Ok(chosen),
+        Err(_) => Err(UserError::new(format_args!("LONE_BACKEND is `{name}`, which is no backend"))
+            .with_hint("auto, cpu, ane-sim, reference or coreml")),
+    }
 }
 
 /// The same on a system where `auto` is chosen for who chose nothing.

@@ -15,7 +15,7 @@ mod serve;
 mod verify;
 mod warm;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::args::Command;
 use crate::environment::Environment;
@@ -48,6 +48,15 @@ impl Context {
                 .with_hint("set LONE_CACHE to a directory")
         })
     }
+}
+
+/// Writes `text`, which a flag asks for in a file, to the file at `path`.
+///
+/// # Errors
+/// If it cannot be written.
+fn save(path: &Path, text: &str) -> Result<(), UserError> {
+    std::fs::write(path, text)
+        .map_err(|error| UserError::new(format_args!("cannot write {}: {error}", path.display())))
 }
 
 /// Runs `command`.

@@ -7,7 +7,8 @@ use lone_bundle::Bundle;
 use lone_convert::{ConvertError, ConvertOptions, Phase, WeightPrecision};
 use lone_lfm::Checkpoint;
 
-use crate::args::{ConversionArgs, Precision};
+use crate::args::{BackendChoice, ConversionArgs, Precision};
+use crate::backend;
 use crate::commands::Context;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -85,7 +86,7 @@ fn target_cosine(args: &ConversionArgs) -> Result<Option<f64>, ConvertError> {
 }
 
 /// Converts the checkpoint at `source` to a bundle at `out`, which comes to be whole or not at all. With `plan`, Core ML is asked
-/// where it will run, where there is one.
+/// where it will run, if that is what models run on here.
 ///
 /// # Errors
 /// As the checkpoint and the converter have it; [`Failure::Interrupted`] on Ctrl-C.
@@ -107,7 +108,7 @@ pub(crate) fn convert(
     for note in &notes {
         context.ui.warn(note);
     }
-    if plan {
+    if plan && backend::auto(&context.environment)? == BackendChoice::Coreml {
         placement::record(out, &mut conversion.bundle, context)?;
     }
     let bytes = conversion.bundle.files.iter().map(|file| file.bytes).sum();

@@ -16,6 +16,10 @@ pub(crate) struct Variable {
 /// Every variable lone reads.
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "LONE_CACHE", purpose: "Directory for converted and unpacked models" },
+    Variable {
+        name: "LONE_BACKEND",
+        purpose: "What `--backend auto` stands for; default coreml on macOS, cpu elsewhere",
+    },
     Variable { name: "LONE_API_KEY", purpose: "Key that `serve` asks for" },
     Variable {
         name: "LONE_PYTHON",

@@ -1,5 +1,6 @@
 //! Where Core ML means to run a bundle: asked once, kept in bundle.json, and a warning where much leaves the Neural Engine.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use lone_bundle::{Bundle, FunctionPlacement, PlacedOp, Placement};
@@ -13,18 +14,21 @@ use crate::machine::Machine;
 use crate::ui::Ui;
 
 /// What part of the operations should be on the Neural Engine.
-const ENOUGH: f64 = 0.95;
+pub(crate) const ENOUGH: f64 = 0.95;
 
-/// Asks Core ML, where there is one, and keeps the answer in the bundle in `dir`. If Core ML has no answer, that is said and
-/// the bundle is as good as before.
+/// Most names told of one operator in one function; `lone inspect --json` has all.
+const MOST_NAMES: usize = 6;
+
+/// Asks Core ML, and keeps the answer in the bundle in `dir`. If Core ML has no answer, that is said and the bundle is as good as before.
 ///
 /// # Errors
 /// [`Failure::Interrupted`] after Ctrl-C.
 pub(crate) fn record(dir: &Path, bundle: &mut Bundle, context: &Context) -> Result<(), Failure> {
-    if !cfg!(target_os = "macos") {
-        return Ok(());
-    }
-    match plan(dir, bundle, context) {
+    let asked = ask(dir, bundle, context).and_then(|placement| {
+        bundle.placement = Some(placement);
+        Ok(bundle.save(dir)?)
+    });
+    match asked {
         Err(Failure::User(error)) => {
             context.ui.warn(format_args!("where operations run is not known: {}", error.message));
             Ok(())
@@ -33,7 +37,11 @@ pub(crate) fn record(dir: &Path, bundle: &mut Bundle, context: &Context) -> Resu
     }
 }
 
-fn plan(dir: &Path, bundle: &mut Bundle, context: &Context) -> Result<(), Failure> {
+/// What Core ML says of the bundle in `dir`, which is not changed.
+///
+/// # Errors
+/// [`Failure::User`] if there is no Core ML or it has no answer, [`Failure::Interrupted`] after Ctrl-C.
+pub(crate) fn ask(dir: &Path, bundle: &Bundle, context: &Context) -> Result<Placement, Failure> {
     let units = ComputeUnits::default();
     let backend = backend::coreml(units, context)?;
     let mut progress = context.ui.count("asking Core ML for its plan", "programs", bundle.graphs.len());
@@ -46,10 +54,8 @@ fn plan(dir: &Path, bundle: &mut Bundle, context: &Context) -> Result<(), Failur
         functions.extend(planned.into_iter().map(|function| of_function(&graph.package, function)));
         progress.advance(1);
     }
-    drop(progress);
     let (system, compute_units) = (Machine::this().line(), units.name().into());
-    bundle.placement = Some(Placement { system, compute_units, functions });
-    Ok(bundle.save(dir)?)
+    Ok(Placement { system, compute_units, functions })
 }
 
 fn of_function(package: &str, planned: lone_coreml::FunctionPlacement) -> FunctionPlacement {
@@ -66,21 +72,58 @@ fn of_function(package: &str, planned: lone_coreml::FunctionPlacement) -> Functi
     }
 }
 
-/// Says so if `bundle`, which is about to run on `backend`, is known to run elsewhere than on the Neural Engine in good part.
+/// Whether the bundle says where it runs on this machine, as it is now.
+pub(crate) fn is_known_here(bundle: &Bundle) -> bool {
+    bundle.placement.as_ref().is_some_and(|placement| placement.system == Machine::this().line())
+}
+
+/// Operations of one kind that leave the Neural Engine together.
+pub(crate) struct Departure<'a> {
+    pub(crate) device: &'a str,
+    pub(crate) operator: &'a str,
+    /// The first of them.
+    pub(crate) names: String,
+}
+
+/// What leaves the Neural Engine, by device and operator.
+pub(crate) fn departures(function: &FunctionPlacement) -> Vec<Departure<'_>> {
+    let mut left: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for op in &function.elsewhere {
+        left.entry((&op.device, &op.operator)).or_default().push(&op.name);
+    }
+    let told = |((device, operator), names): ((_, _), Vec<&str>)| {
+        let more = names.len().saturating_sub(MOST_NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Departure { device, operator, names: names[..names.len().min(MOST_NAMES)].join(", ") + &more }
+    };
+    left.into_iter().map(told).collect()
+}
+
+/// Says so if `bundle`, which is about to run on `backend`, runs elsewhere than on the Neural Engine in good part, or nobody knows.
 pub(crate) fn warn(bundle: &Bundle, backend: &str, units: UnitsArgs, ui: &Ui) {
-    let wants_engine = backend == "coreml" && backend::units(units) == ComputeUnits::CpuAndNeuralEngine;
-    if let Some(warning) = warning(bundle).filter(|_| wants_engine) {
-        ui.warn(warning);
+    if backend != "coreml" || backend::units(units) != ComputeUnits::CpuAndNeuralEngine {
+        return;
+    }
+    match &bundle.placement {
+        Some(placement) if is_known_here(bundle) => {
+            if let Some(warning) = warning(&bundle.model.name, placement) {
+                ui.warn(warning);
+            }
+        }
+        _ => ui.note(format_args!(
+            "which operations of {} run on the Neural Engine of this Mac is not known; `lone warm` asks",
+            bundle.model.name
+        )),
     }
 }
 
-fn warning(bundle: &Bundle) -> Option<String> {
-    let placement = bundle.placement.as_ref()?;
-    let share = placement.neural_engine_share();
-    let name = &bundle.model.name;
+fn warning(model: &str, placement: &Placement) -> Option<String> {
+    let Some(share) = placement.neural_engine_share() else {
+        return Some(format!("Core ML does not know where the operations of {model} run"));
+    };
     (share < ENOUGH).then(|| {
         format!(
-            "only {:.1} % of the operations of {name} run on the Neural Engine; `lone inspect --bundle DIR` names the others",
+            "only {:.1} % of the operations of {model} run on the Neural Engine; `lone inspect --bundle DIR` names the others",
             100.0 * share
         )
     })
@@ -94,13 +137,32 @@ mod tests {
         lone_coreml::PlacedOp { name: name.into(), operator: "conv".into(), device, cost: None }
     }
 
+    fn placed(ops: Vec<lone_coreml::PlacedOp>) -> FunctionPlacement {
+        let planned = lone_coreml::FunctionPlacement { function: "decode".into(), ops };
+        of_function("chunk_00.mlpackage", planned)
+    }
+
     #[test]
     fn operations_that_leave_the_engine_are_named_and_the_others_counted() {
-        let ops = vec![op("a", Device::NeuralEngine), op("b", Device::Gpu), op("c", Device::Cpu)];
-        let planned = lone_coreml::FunctionPlacement { function: "decode".into(), ops };
-        let placement = of_function("chunk_00.mlpackage", planned);
-        assert_eq!((placement.neural_engine, placement.operations()), (1, 3));
-        let left: Vec<_> = placement.elsewhere.iter().map(|op| (&op.name[..], &op.device[..])).collect();
-        assert_eq!(left, [("b", "gpu"), ("c", "cpu")]);
+        let function =
+            placed(vec![op("a", Device::NeuralEngine), op("b", Device::Gpu), op("c", Device::Unknown)]);
+        assert_eq!((function.neural_engine, function.operations()), (1, 3));
+        let left: Vec<_> = function.elsewhere.iter().map(|op| (&op.name[..], &op.device[..])).collect();
+        assert_eq!(left, [("b", "gpu"), ("c", PlacedOp::UNKNOWN)]);
+    }
+
+    #[test]
+    fn what_is_unknown_is_not_on_the_engine_and_a_plan_that_knows_nothing_says_so() {
+        let warning = |ops| {
+            let (system, compute_units) = (String::new(), String::new());
+            warning("m", &Placement { system, compute_units, functions: vec![placed(ops)] })
+        };
+        let on_it = || op("a", Device::NeuralEngine);
+        assert_eq!(warning(vec![on_it()]), None);
+        let half = warning(vec![on_it(), op("b", Device::Unknown)]).unwrap();
+        assert!(half.starts_with("only 50.0 %"), "{half}");
+        for ops in [vec![], vec![op("b", Device::Unknown)]] {
+            assert_eq!(warning(ops).unwrap(), "Core ML does not know where the operations of m run");
+        }
     }
 }

@@ -121,6 +121,12 @@ impl Ui {
         self.say(format_args!("{} {line}", self.on_stderr.paint(Style::Yellow, "warning:")));
     }
 
+    /// What warns for somebody who outlives a borrow.
+    pub(crate) fn warner(&self) -> impl Fn(&str) + Send + Sync + use<> {
+        let (bars, paint) = (self.bars.clone(), self.on_stderr);
+        move |line| say(&bars, format_args!("{} {line}", paint.paint(Style::Yellow, "warning:")))
+    }
+
     /// Shows that `total` bytes will be worked through; the returned handle counts them.
     pub(crate) fn progress(&self, what: impl Into<String>, total: u64) -> Progress<'_> {
         Progress::new(self, what.into(), Unit::Bytes, total)
@@ -165,9 +171,13 @@ impl Ui {
 
     /// Says what was asked for in passing, `--quiet` or not.
     pub(crate) fn say(&self, line: impl fmt::Display) {
-        // Nobody is left to tell when stderr itself is closed.
-        self.bars.suspend(|| writeln!(io::stderr().lock(), "{line}").ok());
+        say(&self.bars, line);
     }
+}
+
+fn say(bars: &MultiProgress, line: impl fmt::Display) {
+    // Nobody is left to tell when stderr itself is closed.
+    bars.suspend(|| writeln!(io::stderr().lock(), "{line}").ok());
 }
 
 /// Prints what clap has to say, help or a usage error, and returns its exit code: 0 or 2.

@@ -44,7 +44,7 @@ pub(crate) struct UnitsArgs {
 /// The choices of `--backend`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BackendChoice {
-    /// Core ML on macOS, the CPU engine elsewhere
+    /// What LONE_BACKEND says, else Core ML on macOS and the CPU engine elsewhere
     Auto,
     /// The optimising CPU engine
     Cpu,

@@ -19,7 +19,7 @@ use lone_cpu::bandwidth::{Memory, Pages};
 use lone_cpu::{CpuBackend, CpuOptions, Pool, arithmetic, cores};
 use lone_mil::Backend;
 
-use super::Context;
+use super::{Context, save};
 use crate::args::{AnePreset, BackendChoice, BenchArgs, EngineArgs, SourceArgs};
 use crate::bundle::BundleSource;
 use crate::failure::{Failure, UserError};
@@ -34,6 +34,8 @@ use report::Report;
 pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
     context.watch_for_interrupts();
     let work = Workload::new(&args.prompt_tokens, args.decoded, args.spec);
+    // What cannot compute here is said before anything is fetched or converted.
+    let backends = backends(args, context)?;
     let bundles = bundles(args, context)?;
     let pages = if args.huge_pages { Pages::Huge } else { Pages::Usual };
     let memory =
@@ -42,7 +44,7 @@ pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure
         thread_counts(args).into_iter().map(|threads| Limits::new(&memory, threads)).collect();
     let mut meter = energy::open(&context.environment).ok();
     let mut arms = Vec::new();
-    for (threads, backend) in &backends(args, context)? {
+    for (threads, backend) in &backends {
         for dir in &bundles {
             arms.push(Arm::load(dir, backend.as_ref(), *threads, &work)?);
         }
@@ -61,17 +63,15 @@ pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure
 }
 
 fn show(report: &Report, args: &BenchArgs, context: &Context) -> Result<(), Failure> {
-    if let Some(path) = &args.html {
-        let written = std::fs::write(path, html::page(report));
-        written.map_err(|error| UserError::new(format_args!("cannot write {}: {error}", path.display())))?;
-    }
+    // First, so that no measurement is lost to a path that cannot be written.
     if args.json {
-        context.ui.json(report)
+        context.ui.json(report)?;
     } else if args.csv {
-        context.ui.write(&csv::lines(report))
+        context.ui.write(&csv::lines(report))?;
     } else {
-        table::print(report, &context.ui)
+        table::print(report, &context.ui)?;
     }
+    args.html.as_ref().map_or(Ok(()), |path| Ok(save(path, &html::page(report))?))
 }
 
 /// The bundles that were named, and that of the checkpoint.
@@ -96,7 +96,7 @@ type Threaded = (Option<usize>, Box<dyn Backend>);
 
 /// The backend that was asked for, once for each number of threads if that matters to it.
 fn backends(args: &BenchArgs, context: &Context) -> Result<Vec<Threaded>, UserError> {
-    let (backend, units) = (backend::resolve(args.backend, args.units), args.units);
+    let (backend, units) = (backend::resolve(args.backend, args.units, context)?, args.units);
     if backend != BackendChoice::Cpu {
         let engine =
             EngineArgs { backend, threads: None, huge_pages: false, ane_preset: AnePreset::M1, units };

@@ -8,16 +8,17 @@ mod trial;
 use std::num::NonZeroUsize;
 
 use lone_anesim::{AneSim, Faults};
+use lone_bundle::Placement;
 use lone_coreml::ComputeUnits;
 use lone_cpu::{CpuBackend, CpuOptions};
 use lone_energy::EnergyWatch;
 use lone_mil::Backend;
 
-use super::Context;
+use super::{Context, save};
 use crate::args::DoctorArgs;
-use crate::failure::{Failure, UserError};
+use crate::failure::Failure;
 use crate::machine::Machine;
-use crate::{backend, energy};
+use crate::{backend, energy, placement};
 use report::Report;
 use subject::Subject;
 use trial::Trial;
@@ -49,17 +50,47 @@ pub(crate) fn execute(args: &DoctorArgs, context: &Context) -> Result<(), Failur
         trials.push(Trial::of(name, backend, &subject, args.decoded, meter.as_mut(), context)?);
     }
     let meter = meter.as_ref().map(EnergyWatch::meter).ok_or_else(|| no_meter.unwrap_or_default());
-    let report = Report::new(Machine::this(), meter, &subject, trials);
-    if let Some(path) = &args.report {
-        let written = std::fs::write(path, report.markdown());
-        written.map_err(|error| UserError::new(format_args!("cannot write {}: {error}", path.display())))?;
-    }
+    let report = Report::new(Machine::this(), meter, &subject, Engine::ask(&subject, context)?, trials);
+    // First, so that no finding is lost to a path that cannot be written.
     if args.json {
         context.ui.json(&report)?;
     } else {
         context.ui.write(&report.text())?;
     }
+    if let Some(path) = &args.report {
+        save(path, &report.markdown())?;
+    }
     report.verdict()
+}
+
+/// What Core ML says of the Neural Engine.
+pub(super) struct Engine {
+    /// Whether there is one; `None` where there is no Core ML.
+    is_there: Option<bool>,
+    /// Where the bundle runs, or why that is not known.
+    placement: Result<Placement, String>,
+}
+
+impl Engine {
+    /// # Errors
+    /// [`Failure::Interrupted`]; whatever else goes wrong is the answer.
+    fn ask(subject: &Subject, context: &Context) -> Result<Self, Failure> {
+        let backend = backend::coreml(ComputeUnits::default(), context);
+        let is_there = backend.ok().and_then(|backend| backend.has_neural_engine().ok());
+        let said_before = subject.bundle.placement.clone();
+        let placement = match placement::ask(&subject.dir, &subject.bundle, context) {
+            Ok(placement) => Ok(placement),
+            Err(Failure::Interrupted(_)) => {
+                return Err(Failure::Interrupted("the examination is not complete".into()));
+            }
+            // Better than nothing where there is no Core ML: the report names the system.
+            Err(_) if said_before.is_some() && is_there.is_none() => {
+                Ok(said_before.expect("it was looked at"))
+            }
+            Err(failure) => Err(trial::reason(failure)?),
+        };
+        Ok(Engine { is_there, placement })
+    }
 }
 
 /// Every backend there may be. The reference interpreter is left out: the checkpoint itself is compared with.

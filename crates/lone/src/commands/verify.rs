@@ -6,7 +6,7 @@ mod plot;
 mod ranges;
 mod report;
 
-use super::Context;
+use super::{Context, save};
 use crate::args::VerifyArgs;
 use crate::backend;
 use crate::failure::Failure;
@@ -24,14 +24,14 @@ pub(crate) fn execute(args: &VerifyArgs, context: &Context) -> Result<(), Failur
     let contest = Contest::prepare(args, context)?;
     let outcome = contest.run(backend.as_ref(), context)?;
     let report = Report::new(args, &contest, backend.name(), &outcome);
-    if let Some(path) = &args.plot {
-        plot::save(path, &report)?;
-    }
     if args.json {
         context.ui.json(&report)?;
     } else {
         report.print(&context.ui)?;
-        if let Some(path) = &args.plot {
+    }
+    if let Some(path) = &args.plot {
+        save(path, &plot::drawing(&report)?)?;
+        if !args.json {
             context.ui.note(format_args!("drawn: {}", path.display()));
         }
     }

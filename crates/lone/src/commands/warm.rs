@@ -31,7 +31,7 @@ struct FunctionReport {
     seconds: f64,
 }
 
-/// Loads the model in `args`, and asks Core ML where it runs unless that is known.
+/// Loads the model in `args`, and asks Core ML where it runs unless that is known of this machine.
 ///
 /// # Errors
 /// As the model and the backend have it; [`Failure::Interrupted`] after Ctrl-C.
@@ -60,7 +60,7 @@ pub(crate) fn execute(args: &WarmArgs, context: &Context) -> Result<(), Failure>
         }
     }
     drop(progress);
-    if bundle.placement.is_none() && backend.name() == "coreml" {
+    if backend.name() == "coreml" && !placement::is_known_here(&bundle) {
         placement::record(&dir, &mut bundle, context)?;
     }
     placement::warn(&bundle, backend.name(), args.engine.units, &context.ui);

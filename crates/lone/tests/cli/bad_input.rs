@@ -268,10 +268,23 @@ fn other_damage_to_a_package_is_found_at_load() {
 }
 
 #[test]
+#[cfg(not(target_os = "macos"))]
 fn a_backend_that_is_not_there() {
     let outcome =
         with_bundle().run(&["run", "--bundle", "bundle", "--prompt-ids", "1", "--backend", "coreml"]);
     assert_refused(&outcome, &["Core ML", "hint: --backend cpu"]);
+    let machine = Machine::new();
+    let outcome = machine.run(&["bench", "--model", "demo", "--backend", "coreml"]);
+    assert_refused(&outcome, &["Core ML", "hint: --backend cpu"]);
+    assert!(!machine.path().join("cache/bundles").exists(), "it was converted before it was refused");
+}
+
+#[test]
+fn a_backend_in_the_environment_that_is_none() {
+    let machine = Machine::new();
+    let outcome = machine
+        .outcome(machine.lone(&["run", "--model", "demo", "--prompt", "x"]).env("LONE_BACKEND", "gpu"));
+    assert_refused(&outcome, &["LONE_BACKEND is `gpu`", "hint: auto, cpu, "]);
 }
 
 fn overwrite(path: &Path, at: u64, bytes: &[u8]) {

@@ -79,9 +79,9 @@ fn ctrl_c_leaves_nothing_behind() {
     Checkpoint::copy_to(machine.path().join("large")).grow_vocabulary(400_000);
     std::fs::create_dir(machine.path().join("out")).unwrap();
     let out = machine.path().join("out");
-    let mut child = Command::new(machine.program())
+    let mut child = machine
+        .process()
         .args(["convert", "--model", "large", "--out", "out/bundle"])
-        .current_dir(machine.path())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

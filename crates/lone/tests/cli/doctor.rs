@@ -37,7 +37,17 @@ fn core_ml_is_said_to_be_absent_which_is_no_fault() {
         .map(|trial| trial["backend"].as_str().unwrap())
         .collect();
     assert_eq!(absent, ["coreml cpu_and_ne", "coreml cpu_only"]);
+    assert_eq!(report["no_placement"], "Core ML is part of macOS, and this is linux");
     assert_eq!((outcome.code, &report["meter"]), (0, &Value::Null));
+}
+
+#[test]
+fn what_was_found_is_printed_even_if_the_report_cannot_be_written() {
+    let outcome = Machine::new().run(&["doctor", "--gen", "1", "--report", "no/such/dir/report.md"]);
+    assert_eq!(outcome.code, 1);
+    assert!(outcome.stdout.contains("Is it right?"), "{}", outcome.stdout);
+    let last = outcome.stderr.lines().last().unwrap();
+    assert!(last.starts_with("error: cannot write no/such/dir/report.md: "), "{last}");
 }
 
 #[test]

@@ -51,12 +51,28 @@ impl Machine {
         command
     }
 
+    /// `lone` likewise, to be spawned and talked to.
+    pub fn process(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(self.program());
+        command.current_dir(self.path()).env_clear().envs(self.variables());
+        command
+    }
+
     fn confine(&self, command: &mut Command) {
-        command.current_dir(self.path()).env_clear();
-        command.env("HOME", self.path().join("home")).env("LONE_CACHE", self.path().join("cache"));
-        // A meter comes from the test or not at all.
-        command.env("LONE_POWERCAP", self.path().join("powercap"));
+        command.current_dir(self.path()).env_clear().envs(self.variables());
         command.timeout(Duration::from_secs(120));
+    }
+
+    fn variables(&self) -> [(&'static str, PathBuf); 4] {
+        let inside = |name| self.path().join(name);
+        [
+            ("HOME", inside("home")),
+            ("LONE_CACHE", inside("cache")),
+            // A meter comes from the test or not at all.
+            ("LONE_POWERCAP", inside("powercap")),
+            // The same everywhere: what Core ML does is tested where it is called.
+            ("LONE_BACKEND", "cpu".into()),
+        ]
     }
 
     /// Runs `lone` and takes down what it said. Paths in here are shown as `[DIR]`.

@@ -5,7 +5,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::machine::{Machine, Outcome, model, names, wait_until};
+#[cfg(target_os = "linux")]
+use crate::machine::wait_until;
+use crate::machine::{Machine, Outcome, model, names};
 
 const QUESTION: [&str; 6] =
     ["run", "--model", "demo", "--chat", "--prompt", "What is the capital of France?"];
@@ -191,15 +193,8 @@ fn a_stop_string_ends_the_answer_before_it() {
 #[test]
 fn two_processes_that_need_the_same_model_convert_it_once() {
     let machine = Machine::new();
-    let spawn = || {
-        Command::new(machine.program())
-            .args(QUESTION)
-            .env("LONE_CACHE", machine.path().join("cache"))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    };
+    let spawn =
+        || machine.process().args(QUESTION).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let children = [spawn(), spawn()];
     let mut conversions = 0;
     for child in children {
@@ -240,7 +235,8 @@ fn a_damaged_bundle_in_the_cache_is_converted_again() {
 /// A run that would take long, begun.
 fn long_run(machine: &Machine, flags: &[&str]) -> Child {
     let model = model("micro/lfm3-window8");
-    Command::new(machine.program())
+    machine
+        .process()
         .args([
             "run",
             "--model",
@@ -253,7 +249,6 @@ fn long_run(machine: &Machine, flags: &[&str]) -> Child {
         ])
         .args(["--max-new-tokens", "1000000", "--backend", "reference"])
         .args(flags)
-        .env("LONE_CACHE", machine.path().join("cache"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

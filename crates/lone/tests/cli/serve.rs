@@ -10,12 +10,10 @@ use crate::machine::{Machine, model};
 
 /// A server and the address it says it is at.
 pub fn start(machine: &Machine, flags: &[&str]) -> (Child, String) {
-    let mut child = Command::new(machine.program())
+    let mut child = machine
+        .process()
         .args(["serve", "--model", "demo", "--port", "0"])
         .args(flags)
-        .env_clear()
-        .env("LONE_CACHE", machine.path().join("cache"))
-        .env("LONE_POWERCAP", machine.path().join("powercap"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

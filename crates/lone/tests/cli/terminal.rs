@@ -25,11 +25,10 @@ impl Terminal {
         pty::unlockpt(&controller).unwrap();
         let name = pty::ptsname(&controller, Vec::new()).unwrap();
         let side = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let child = Command::new(machine.program())
+        let child = machine
+            .process()
             .args(["chat", "--model", "demo", "--ctx", "256"])
             .args(flags)
-            .env_clear()
-            .envs([("HOME", machine.path().join("home")), ("LONE_CACHE", machine.path().join("cache"))])
             .env("TERM", "xterm")
             .envs(environment.iter().copied())
             .stdin(side.try_clone().unwrap())

@@ -6,8 +6,10 @@ use serde::Serialize;
 use super::subject::Subject;
 use super::table::Table;
 use super::trial::{Measured, Outcome, Trial};
+use super::{Engine, MOST_SIMULATED};
 use crate::failure::Failure;
 use crate::machine::Machine;
+use crate::placement::{Departure, ENOUGH, departures};
 use crate::quantity::{Bytes, Seconds, counted};
 
 /// All that was found.
@@ -24,8 +26,14 @@ pub(super) struct Report {
     tokens: usize,
     reference: &'static str,
     damaged: Vec<String>,
+    /// Whether there is one, where Core ML can say that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    neural_engine: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     placement: Option<Placement>,
+    /// Why that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_placement: Option<String>,
     trials: Vec<Trial>,
 }
 
@@ -34,6 +42,7 @@ impl Report {
         machine: Machine,
         meter: Result<&'static str, String>,
         subject: &Subject,
+        engine: Engine,
         trials: Vec<Trial>,
     ) -> Self {
         Report {
@@ -46,7 +55,9 @@ impl Report {
             tokens: subject.tokens.len(),
             reference: subject.reference,
             damaged: subject.damaged.clone(),
-            placement: subject.bundle.placement.clone(),
+            neural_engine: engine.is_there,
+            placement: engine.placement.as_ref().ok().cloned(),
+            no_placement: engine.placement.err(),
             trials,
         }
     }
@@ -61,11 +72,20 @@ impl Report {
         if !self.damaged.is_empty() {
             wrong.push(format!("{} not as written", counted(self.damaged.len(), "file")));
         }
+        wrong.extend(self.desertion().filter(|_| self.parameters > MOST_SIMULATED));
         if wrong.is_empty() {
             Ok(())
         } else {
             Err(Failure::user(format_args!("not well: {}", wrong.join(", "))))
         }
+    }
+
+    /// What is to be said if there is a Neural Engine and much does not run on it. So small a model as lone carries may be kept
+    /// from it for good reason.
+    fn desertion(&self) -> Option<String> {
+        let share = self.placement.as_ref()?.neural_engine_share()?;
+        (share < ENOUGH && self.neural_engine == Some(true))
+            .then(|| format!("{:.1} % of operations on the Neural Engine", 100.0 * share))
     }
 
     /// For a terminal.
@@ -90,7 +110,10 @@ impl Report {
             text += &format!("\n## {heading}\n\n{}", table.markdown());
         }
         let verdict = match self.verdict() {
-            Ok(()) => "All is well.".to_owned(),
+            Ok(()) => match self.desertion() {
+                Some(desertion) => format!("All is well, but: {desertion}."),
+                None => "All is well.".to_owned(),
+            },
             Err(Failure::User(error)) => format!("**{}**", error.message),
             Err(_) => "**Not well.**".to_owned(),
         };
@@ -108,16 +131,26 @@ impl Report {
         if !self.damaged.is_empty() {
             facts.push(("damaged", self.damaged.join(", ")));
         }
-        if let Some(placement) = &self.placement {
-            let share = 100.0 * placement.neural_engine_share();
-            facts.push(("placement", format!("{share:.1} % on the Neural Engine of {}", placement.system)));
-        }
+        facts.push(("placement", self.placement()));
         facts
     }
 
-    fn tables(&self) -> [(&'static str, Table); 2] {
+    fn placement(&self) -> String {
+        let Some(placement) = &self.placement else {
+            return format!("not known: {}", self.no_placement.as_deref().unwrap_or_default());
+        };
+        let none = if self.neural_engine == Some(false) { ", which has none" } else { "" };
+        match placement.neural_engine_share() {
+            Some(share) => {
+                format!("{:.1} % on the Neural Engine of {}{none}", 100.0 * share, placement.system)
+            }
+            None => format!("not known: Core ML on {} does not say", placement.system),
+        }
+    }
+
+    fn tables(&self) -> Vec<(&'static str, Table)> {
         let mut parity = Table::new(&["backend", "passes", "cosine", "same token", "verdict"]);
-        let mut speed = Table::new(&["backend", "first load", "second load", "decode", "energy"]);
+        let mut speed = Table::new(&["backend", "load", "again", "decode", "energy"]);
         for trial in &self.trials {
             let backend = trial.backend.to_owned();
             match &trial.outcome {
@@ -129,7 +162,22 @@ impl Report {
                 }
             }
         }
-        [("Is it right?", parity), ("Is it fast?", speed)]
+        let mut tables = vec![("Is it right?", parity), ("Is it fast?", speed)];
+        tables.extend(self.departures().map(|table| ("What is not on the Neural Engine?", table)));
+        tables
+    }
+
+    /// `None` if all is on it, or that is not known.
+    fn departures(&self) -> Option<Table> {
+        let functions = &self.placement.as_ref()?.functions;
+        let mut table = Table::new(&["package", "function", "device", "operator", "names"]);
+        for function in functions {
+            for Departure { device, operator, names } in departures(function) {
+                let (package, function) = (function.package.clone(), function.function.clone());
+                table.push(vec![package, function, device.into(), operator.into(), names]);
+            }
+        }
+        functions.iter().any(|function| !function.elsewhere.is_empty()).then_some(table)
     }
 }
 
@@ -171,6 +219,8 @@ fn role(role: Role) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use lone_bundle::{FunctionPlacement, PlacedOp};
+
     use super::super::trial::Parity;
     use super::*;
 
@@ -185,7 +235,9 @@ mod tests {
             tokens: 2,
             reference: "the checkpoint",
             damaged,
+            neural_engine: None,
             placement: None,
+            no_placement: Some("nobody to ask".into()),
             trials,
         }
     }
@@ -218,11 +270,53 @@ mod tests {
     }
 
     #[test]
+    fn what_left_the_neural_engine_is_named_and_a_fault_of_models_that_are_not_small() {
+        let op = |name: &str| PlacedOp { name: name.into(), operator: "conv".into(), device: "cpu".into() };
+        let function = FunctionPlacement {
+            package: "chunk_00.mlpackage".into(),
+            function: "decode".into(),
+            neural_engine: 1,
+            elsewhere: vec![op("q"), op("k"), op("v")],
+        };
+        let placement =
+            Placement { system: "M1".into(), compute_units: "cpu_and_ne".into(), functions: vec![function] };
+        let report = |neural_engine, parameters| Report {
+            neural_engine,
+            parameters,
+            placement: Some(placement.clone()),
+            ..report(vec![ran(1.0, true)], vec![])
+        };
+        for (neural_engine, fact) in
+            [(Some(true), "M1\n"), (Some(false), "M1, which has none\n"), (None, "M1\n")]
+        {
+            let report = report(neural_engine, MOST_SIMULATED + 1);
+            assert_eq!(report.verdict().is_err(), neural_engine == Some(true));
+            for text in [report.text(), report.markdown()] {
+                assert!(text.contains(&format!("25.0 % on the Neural Engine of {fact}")), "{text}");
+                assert!(text.contains("q, k, v"), "{text}");
+            }
+        }
+        for (parameters, end) in
+            [(MOST_SIMULATED, "All is well, but: "), (MOST_SIMULATED + 1, "**not well: ")]
+        {
+            let markdown = report(Some(true), parameters).markdown();
+            let last = markdown.lines().last().unwrap();
+            assert!(last.starts_with(&format!("{end}25.0 % of operations on the Neural Engine")), "{last}");
+        }
+    }
+
+    #[test]
     fn tables_are_the_same_on_a_terminal_and_in_an_issue() {
         let report = report(vec![ran(0.5, false), absent()], vec![]);
-        for part in
-            ["0.5000000", "1 of 2", "FAILED", "not tried: this is not macOS", "10.0 tok/s", "no meter"]
-        {
+        for part in [
+            "0.5000000",
+            "1 of 2",
+            "FAILED",
+            "not tried: this is not macOS",
+            "10.0 tok/s",
+            "no meter",
+            "nobody to ask",
+        ] {
             assert!(report.text().contains(part) && report.markdown().contains(part), "{part}");
         }
     }

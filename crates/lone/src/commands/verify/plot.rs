@@ -9,7 +9,6 @@
 //! ```
 
 use std::error::Error;
-use std::path::Path;
 
 use lone_bundle::LayerKind;
 use lone_verify::Similarity;
@@ -38,17 +37,16 @@ struct Place {
     cosine: Similarity,
 }
 
-/// Draws `report` to the file at `path`.
+/// Draws `report`, as SVG.
 ///
 /// # Errors
-/// If it cannot be written.
-pub(super) fn save(path: &Path, report: &Report) -> Result<(), Failure> {
+/// If the drawing is none.
+pub(super) fn drawing(report: &Report) -> Result<String, Failure> {
     let places = places(report);
     let mut svg = String::new();
     draw(&mut svg, &places, report)
         .map_err(|error| Failure::internal(format_args!("drawing failed: {error}")))?;
-    std::fs::write(path, svg)
-        .map_err(|error| Failure::user(format_args!("cannot write {}: {error}", path.display())))
+    Ok(svg)
 }
 
 fn places(report: &Report) -> Vec<Place> {
