@@ -9,8 +9,8 @@ use super::{Access, Context, Run};
 use crate::arena::{Reads, Span};
 use crate::kernels::{self, PastSegment};
 
-/// The most inputs a layer's past may be split into.
-pub(crate) const MAX_SEGMENTS: usize = 16;
+/// The most inputs a layer's past may be split into: 2^20 rows, in inputs of 16 384.
+pub(crate) const MAX_SEGMENTS: usize = 64;
 
 /// `out (H,S,d) = softmax(query (H,S,d) keys^T + mask) values`, keys and values being those of the past and
 /// then the new ones `(G,S,d)`.

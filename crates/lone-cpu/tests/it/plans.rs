@@ -42,6 +42,28 @@ fn tiny_head() {
     assert_snapshot!(plans("tiny-lfm3", "head_00.mlpackage", &["decode", "verify"]));
 }
 
+#[test]
+fn attention_over_the_longest_context_that_is_converted_is_still_one_step_a_layer() {
+    let longest = 1 << 20;
+    let options = |ctx| ConvertOptions {
+        ctx: vec![ctx],
+        decode_only: true,
+        layers_per_model: 8,
+        head_chunks: 1,
+        ..options()
+    };
+    let longer = options(longest + 1).check_flags().unwrap_err().to_string();
+    assert!(longer.starts_with("--ctx must be 1 to 1048576"), "{longer}");
+
+    let bundle = bundle("tiny-lfm3", &options(longest));
+    let package = bundle.path().join("bundle/chunk_00.mlpackage");
+    let model = backend().open(&package, &LoadOptions::default()).unwrap();
+    let plan = model.plan("decode").unwrap().to_string();
+    let steps =
+        |name: &str| plan.lines().filter(|line| line.split_whitespace().any(|word| word == name)).count();
+    assert_eq!((steps("softmax"), steps("attention")), (0, 3));
+}
+
 /// A layer of each kind with the dimensions of LFM2-350M.
 fn lfm2_350m(queries: usize) -> String {
     let mut net = Net::new("layers");
