@@ -24,6 +24,11 @@ enum Memory {
 }
 
 impl Buffer {
+    /// No elements.
+    pub(crate) fn empty() -> Self {
+        Buffer(Memory::Heap(Vec::new()))
+    }
+
     /// `elements` zeros. Pages that are never written cost nothing.
     pub(crate) fn zeroed(elements: usize) -> Result<Self, RunError> {
         let memory = bytemuck::allocation::try_zeroed_vec(elements).map(Memory::Heap);

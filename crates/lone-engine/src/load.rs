@@ -20,6 +20,9 @@ pub struct LoadOptions {
     pub roles: Vec<Role>,
     /// The context lengths that will be needed; empty means all.
     pub contexts: Vec<usize>,
+    /// As in [`crate::SessionOptions::kv_budget_bytes`]: contexts whose caches take more are not loaded, unless there is
+    /// no other: then the shortest is.
+    pub kv_budget_bytes: Option<u64>,
     /// Keep every layer's output visible, at some cost in speed and memory; see [`crate::Session::observe`].
     pub keep_layer_outputs: bool,
 }
@@ -28,12 +31,14 @@ impl LoadOptions {
     fn wants(&self, graph: &Graph, function: &GraphFunction) -> bool {
         let role = self.roles.is_empty() || self.roles.contains(&function.role);
         match graph.kind {
-            GraphKind::Chunk { .. } => {
-                role && (self.contexts.is_empty() || self.contexts.contains(&function.ctx))
-            }
+            GraphKind::Chunk { .. } => role && self.wants_context(function.ctx),
             // Whatever runs needs the logits of one token.
             GraphKind::Head { .. } => role || function.tokens == 1,
         }
+    }
+
+    fn wants_context(&self, ctx: usize) -> bool {
+        self.contexts.is_empty() || self.contexts.contains(&ctx)
     }
 }
 
@@ -45,7 +50,7 @@ impl Runtime {
     pub fn load(dir: &Path, backend: &dyn Backend, options: &LoadOptions) -> Result<Self, LoadError> {
         let bundle = Bundle::open(dir)?;
         let embeddings = EmbeddingTable::open(dir, &bundle.embeddings)?;
-        let loading = Loading { bundle: &bundle, options };
+        let loading = Loading::new(&bundle, options);
         let models = loading.models(dir, backend)?;
         let layouts = loading.layouts()?;
         let pipelines = loading.pipelines(&models, &layouts)?;
@@ -57,11 +62,27 @@ impl Runtime {
 struct Loading<'a> {
     bundle: &'a Bundle,
     options: &'a LoadOptions,
+    /// The longest context within the budget, or else the shortest.
+    longest: usize,
 }
 
 impl<'a> Loading<'a> {
+    fn new(bundle: &'a Bundle, options: &'a LoadOptions) -> Self {
+        let wanted: Vec<usize> =
+            bundle.contexts().into_iter().filter(|ctx| options.wants_context(*ctx)).collect();
+        let budget_bytes = options.kv_budget_bytes.unwrap_or(u64::MAX);
+        let affordable = wanted.iter().rfind(|ctx| bundle.cache_bytes(**ctx) <= budget_bytes);
+        let longest = affordable.or(wanted.first()).copied().unwrap_or_default();
+        Loading { bundle, options, longest }
+    }
+
     fn functions(&self, graph: &'a Graph) -> impl Iterator<Item = &'a GraphFunction> {
-        graph.functions.iter().filter(|function| self.options.wants(graph, function))
+        let affordable = |function: &&GraphFunction| match graph.kind {
+            GraphKind::Chunk { .. } => function.ctx <= self.longest,
+            GraphKind::Head { .. } => true,
+        };
+        let wanted = graph.functions.iter().filter(|function| self.options.wants(graph, function));
+        wanted.filter(affordable)
     }
 
     /// The outputs of layers that `function` does not return anyway.
@@ -235,6 +256,7 @@ fn missing(graph: &Graph, shape: &GraphFunction) -> LoadError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SessionOptions;
     use crate::fake::{FakeBackend, Spec, bundle};
     use lone_bundle::{Binding, Rows, Span};
 
@@ -321,6 +343,47 @@ mod tests {
         let message = refusal(|_| (), &options);
         let expected = "c0 has no function for roles [], contexts [41]; it has Decode at 40, Prefill at 40, Verify at 40";
         assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn contexts_beyond_the_budget_are_not_loaded_and_refused_with_the_numbers_all_the_same() {
+        let spec = Spec { contexts: vec![16, 40, 90], ..Spec::default() };
+        let bytes = bundle(&spec).cache_bytes(40);
+        let loaded = |kv_budget_bytes: u64| {
+            let options = LoadOptions { kv_budget_bytes: Some(kv_budget_bytes), ..LoadOptions::default() };
+            spec.load_with(&options)
+        };
+        let contexts = |budget| loaded(budget).contexts().collect::<Vec<_>>();
+        assert_eq!((contexts(bytes), contexts(bytes - 1), contexts(0)), (vec![16, 40], vec![16], vec![16]));
+
+        let refusal = |budget: u64, tokens| {
+            let runtime = loaded(budget);
+            let options = SessionOptions { kv_budget_bytes: Some(budget), ..SessionOptions::default() };
+            let session = runtime.session(&options)?;
+            Ok::<_, crate::EngineError>(session.check_prompt(&runtime, &vec![1; tokens])?)
+        };
+        refusal(bytes, 40).unwrap();
+        let over = bundle(&spec).cache_bytes(90);
+        assert_eq!(
+            refusal(bytes, 41).unwrap_err().to_string(),
+            format!("41 tokens need caches for 90, which take {over} bytes, and {bytes} are allowed")
+        );
+        assert!(refusal(0, 1).unwrap_err().to_string().ends_with("and 0 are allowed"));
+    }
+
+    #[test]
+    fn masks_take_memory_at_the_first_pass_of_their_shape() {
+        let spec = Spec { contexts: vec![16, 90], ..Spec::default() };
+        let mut runtime = spec.load();
+        let mut session = runtime.session(&SessionOptions::default()).unwrap();
+        let mut taken = vec![runtime.buffer_bytes()];
+        for tokens in [1, 1, 8, 1, 8] {
+            session.extend(&mut runtime, &vec![1; tokens]).unwrap();
+            taken.push(runtime.buffer_bytes());
+        }
+        let grows: Vec<bool> = taken.windows(2).map(|pair| pair[0] < pair[1]).collect();
+        // A decode pass and one of eight tokens on the first rung, and one of eight on the second.
+        assert_eq!(grows, [true, false, true, false, true], "{taken:?}");
     }
 
     #[test]

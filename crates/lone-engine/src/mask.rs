@@ -3,6 +3,8 @@
 //! A mask is (S queries) x (T cache rows ++ S own keys). What a query sees of the cache is an interval of absolute
 //! positions that depends on the session's position alone; moving is painting the difference of two intervals, one
 //! element a query for a plain decode. What it sees of its own pass never changes.
+//!
+//! A mask takes its memory at the first pass that needs it: shapes that no session comes to cost none.
 
 use std::ops::Range;
 
@@ -35,23 +37,16 @@ pub(crate) struct MaskShape {
 #[derive(Debug)]
 pub(crate) struct Mask {
     shape: MaskShape,
-    /// `(S, columns.count)`.
+    /// `(S, columns.count)`; nothing before the first pass.
     data: Buffer,
-    position: usize,
+    /// `None` before the first pass.
+    position: Option<usize>,
 }
 
 impl Mask {
-    /// The mask of a session's first pass.
-    pub(crate) fn new(shape: MaskShape) -> Result<Self, RunError> {
-        let mut data = Buffer::zeroed(shape.tokens * shape.columns.count)?;
-        data.fill(MASKED);
-        let mut mask = Mask { shape, data, position: 0 };
-        for query in 0..shape.tokens {
-            let first = shape.window.map_or(0, |window| (query + 1).saturating_sub(window));
-            let own = shape.row_count + first..shape.row_count + query + 1;
-            mask.paint_columns(query, own, SEEN);
-        }
-        Ok(mask)
+    /// A mask of which there is nothing yet.
+    pub(crate) fn new(shape: MaskShape) -> Self {
+        Mask { shape, data: Buffer::empty(), position: None }
     }
 
     pub(crate) fn shape(&self) -> &MaskShape {
@@ -63,12 +58,14 @@ impl Mask {
     }
 
     /// Makes it the mask of a pass whose first token is at `position`, all positions before it being in the cache.
-    pub(crate) fn move_to(&mut self, position: usize) {
-        if position == self.position {
-            return;
-        }
+    pub(crate) fn move_to(&mut self, position: usize) -> Result<(), RunError> {
+        let before = match self.position {
+            Some(before) if before == position => return Ok(()),
+            Some(before) => before,
+            None => self.begin()?,
+        };
         for query in 0..self.shape.tokens {
-            let old = self.shape.seen(self.position, query);
+            let old = self.shape.seen(before, query);
             let new = self.shape.seen(position, query);
             // Hiding comes first: in a ring, a row that is hidden as one position may be seen as another.
             for hidden in difference(&old, &new) {
@@ -78,7 +75,20 @@ impl Mask {
                 self.paint_positions(query, seen, SEEN);
             }
         }
-        self.position = position;
+        self.position = Some(position);
+        Ok(())
+    }
+
+    /// Takes its memory and becomes the mask of a session's first pass; returns the position of that.
+    fn begin(&mut self) -> Result<usize, RunError> {
+        self.data = Buffer::zeroed(self.shape.tokens * self.shape.columns.count)?;
+        self.data.fill(MASKED);
+        for query in 0..self.shape.tokens {
+            let first = self.shape.window.map_or(0, |window| (query + 1).saturating_sub(window));
+            let own = self.shape.row_count + first..self.shape.row_count + query + 1;
+            self.paint_columns(query, own, SEEN);
+        }
+        Ok(0)
     }
 
     fn paint_positions(&mut self, query: usize, positions: Range<usize>, value: f16) {
@@ -172,10 +182,10 @@ mod tests {
             shape in shapes(),
             positions in prop::collection::vec(0usize..=48, 1..8),
         ) {
-            let mut mask = Mask::new(shape).unwrap();
-            prop_assert_eq!(&mask.data()[..], &brute_force(&shape, 0)[..]);
+            let mut mask = Mask::new(shape);
+            prop_assert!(mask.data().is_empty());
             for position in positions {
-                mask.move_to(position);
+                mask.move_to(position).unwrap();
                 prop_assert_eq!(&mask.data()[..], &brute_force(&shape, position)[..], "at {}", position);
             }
         }
@@ -185,8 +195,8 @@ mod tests {
     fn a_masked_key_weighs_minus_40000() {
         let columns = Span { start: 0, count: 3 };
         let shape = MaskShape { tokens: 1, rows: Rows::Context, row_count: 2, window: None, columns };
-        let mut mask = Mask::new(shape).unwrap();
-        mask.move_to(1);
+        let mut mask = Mask::new(shape);
+        mask.move_to(1).unwrap();
         assert_eq!(mask.data()[..], [0.0, -40000.0, 0.0].map(f16::from_f32));
     }
 }

@@ -133,7 +133,7 @@ impl Pipeline {
             Binding::Sin { rope } => Source::Sin(self.rotation(rope, &bundle.ropes)?),
             Binding::Mask { rows, window, columns } => {
                 let (tokens, row_count) = (self.tokens, rows.count(self.ctx));
-                Source::Mask(self.mask(MaskShape { tokens, rows, row_count, window, columns })?)
+                Source::Mask(self.mask(MaskShape { tokens, rows, row_count, window, columns }))
             }
             Binding::Cache { cache, rows } => {
                 let segments = &layout.caches[cache].segments;
@@ -154,15 +154,16 @@ impl Pipeline {
         Ok(self.rotations.len() - 1)
     }
 
-    fn mask(&mut self, shape: MaskShape) -> Result<usize, RunError> {
-        if let Some(index) = self.masks.iter().position(|mask| *mask.shape() == shape) {
-            return Ok(index);
-        }
-        self.masks.push(Mask::new(shape)?);
-        Ok(self.masks.len() - 1)
+    fn mask(&mut self, shape: MaskShape) -> usize {
+        let known = self.masks.iter().position(|mask| *mask.shape() == shape);
+        known.unwrap_or_else(|| {
+            self.masks.push(Mask::new(shape));
+            self.masks.len() - 1
+        })
     }
 
-    /// Runs `tokens` (at least one, at most S) at positions from `position` on; writes no cache.
+    /// Runs `tokens` (at least one, at most S) at positions from `position` on; writes no cache. The first run takes the
+    /// memory of the masks.
     pub(crate) fn run(
         &mut self,
         surroundings: &mut Surroundings<'_>,
@@ -172,7 +173,7 @@ impl Pipeline {
     ) -> Result<(), RunError> {
         surroundings.embeddings.gather(tokens, &mut self.hidden);
         for mask in &mut self.masks {
-            mask.move_to(position);
+            mask.move_to(position)?;
         }
         for rotation in &mut self.rotations {
             rotation.move_to(position, &surroundings.bundle.ropes[rotation.rope()]);
@@ -236,7 +237,7 @@ impl Pipeline {
             .flat_map(|stage| stage.layers.iter().map(|&(layer, output)| (layer, &stage.outputs[output][..])))
     }
 
-    /// Bytes of all buffers.
+    /// Bytes of all buffers, of masks those that were needed so far.
     pub(crate) fn bytes(&self) -> u64 {
         let outputs = self.stages.iter().flat_map(|stage| &stage.outputs);
         let masks = self.masks.iter().map(Mask::data);

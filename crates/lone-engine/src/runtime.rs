@@ -47,7 +47,8 @@ impl Runtime {
         self.pipelines.iter().map(|pipeline| (pipeline.role, pipeline.tokens, pipeline.ctx))
     }
 
-    /// Bytes of the buffers passes fill, which all sessions share; caches are a session's own.
+    /// Bytes of the buffers passes fill, which all sessions share; caches are a session's own. Masks count from the first
+    /// pass of their shape on.
     pub fn buffer_bytes(&self) -> u64 {
         self.pipelines.iter().map(Pipeline::bytes).sum::<u64>() + self.heads.bytes()
     }

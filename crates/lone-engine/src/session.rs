@@ -73,8 +73,7 @@ impl Runtime {
     /// [`RequestError::Setting`] for a context length that is not loaded, [`RequestError::OverBudget`] if even the
     /// smallest caches take more than is allowed, [`crate::RunError::Memory`], [`crate::RunError::Wire`].
     pub fn session(&self, options: &SessionOptions) -> Result<Session, EngineError> {
-        let contexts: Vec<usize> = self.contexts().collect();
-        let rungs = Rungs::new(&self.bundle, &contexts, options)?;
+        let rungs = Rungs::new(&self.bundle, &self.known_contexts(options), options)?;
         Ok(Session {
             caches: Caches::new(layout_of(&self.layouts, rungs.shortest()), options.wire_caches)?,
             layouts: self.layouts.clone(),
@@ -86,6 +85,17 @@ impl Runtime {
             counters: Counters::default(),
             proposer: None,
         })
+    }
+}
+
+impl Runtime {
+    /// The contexts that are loaded, and those that the budget of `options` rules out anyway, ascending.
+    fn known_contexts(&self, options: &SessionOptions) -> Vec<usize> {
+        let budget_bytes = options.kv_budget_bytes.unwrap_or(u64::MAX);
+        let is_known = |ctx: &usize| {
+            self.contexts().any(|loaded| loaded == *ctx) || self.bundle.cache_bytes(*ctx) > budget_bytes
+        };
+        self.bundle.contexts().into_iter().filter(is_known).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Flags of every command that answers: what a session may take.
 
 use clap::Args;
-use lone_engine::SessionOptions;
+use lone_engine::{LoadOptions, SessionOptions};
 
 use super::number;
 
@@ -18,6 +18,11 @@ pub(crate) struct SessionArgs {
 }
 
 impl SessionArgs {
+    /// What of a bundle can be needed within these limits.
+    pub(crate) fn load_options(&self) -> LoadOptions {
+        LoadOptions { kv_budget_bytes: self.kv_budget, ..LoadOptions::default() }
+    }
+
     /// The options of a session within these limits.
     pub(crate) fn options(&self) -> SessionOptions {
         SessionOptions {

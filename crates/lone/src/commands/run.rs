@@ -5,7 +5,7 @@ mod report;
 use std::time::Instant;
 
 use lone_bundle::Bundle;
-use lone_engine::{FinishReason, Generation, LoadOptions, Request, Runtime};
+use lone_engine::{FinishReason, Generation, Request, Runtime};
 
 use super::Context;
 use super::answer::Answer;
@@ -52,7 +52,7 @@ pub(crate) fn execute(args: &RunArgs, context: &Context) -> Result<(), Failure> 
     placement::warn(&bundle, backend.name(), args.setup.engine.units, &context.ui);
     let mut metering = Metering::open(&context.environment);
     let start = Instant::now();
-    let mut runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
+    let mut runtime = Runtime::load(&dir, backend.as_ref(), &args.setup.session.load_options())?;
     let mut session = runtime.session(&options)?;
     session.set_proposer(&runtime, speculation.map(|speculation| speculation.proposers().make()))?;
     let setting = Setting {

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use lone_bundle::Bundle;
-use lone_engine::{LoadOptions, Runtime, Scheduler, SchedulerOptions};
+use lone_engine::{Runtime, Scheduler, SchedulerOptions};
 use lone_serve::{ServeOptions, ServedModel, Server};
 
 use super::Context;
@@ -36,7 +36,7 @@ pub(crate) fn execute(args: &ServeArgs, context: &Context) -> Result<(), Failure
     placement::warn(&bundle, backend.name(), args.setup.engine.units, &context.ui);
     // Its idle level is measured before anything is computed.
     let meter = energy::open(&context.environment).ok();
-    let runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
+    let runtime = Runtime::load(&dir, backend.as_ref(), &args.setup.session.load_options())?;
     let scheduling = SchedulerOptions {
         parallel: args.parallel,
         queue: args.queue,

@@ -113,7 +113,12 @@ impl Contest {
 
     fn load(&self, backend: &dyn Backend) -> Result<Runtime, Failure> {
         let contexts = self.bundle.contexts().last().copied().into_iter().collect();
-        let options = LoadOptions { roles: vec![self.role], contexts, keep_layer_outputs: true };
+        let options = LoadOptions {
+            roles: vec![self.role],
+            contexts,
+            keep_layer_outputs: true,
+            ..LoadOptions::default()
+        };
         Ok(Runtime::load(&self.dir, backend, &options)?)
     }
 
