@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use crate::DialogueError;
 use transcript::Transcript;
 
+/// More answers than anybody waits for.
+const MOST_ANSWERS: u64 = 1 << 48;
+
 /// What was said so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Dialogue {
@@ -70,6 +73,14 @@ impl Dialogue {
     /// How many answers there were since the first turn or the last reset, those taken back included.
     pub fn answers(&self) -> u64 {
         self.answers
+    }
+
+    /// Refuses what a file may say and no conversation comes to.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.answers > MOST_ANSWERS {
+            return Err(format!("it counts {} answers", self.answers));
+        }
+        Ok(())
     }
 
     /// The prompt in which `user` says something next.

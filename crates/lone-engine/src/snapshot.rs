@@ -61,10 +61,13 @@ impl Snapshots {
         Snapshots { kept: kept.cloned().collect(), limit: self.limit, spare: Vec::new() }
     }
 
-    /// Drops all after `position`: the history they belong to has changed.
+    /// Drops all after `position`: the history they belong to has changed. Where none is left, neither is their memory.
     pub(crate) fn forget_after(&mut self, position: usize) {
         let keep = self.kept.partition_point(|snapshot| snapshot.position <= position);
         self.spare.extend(self.kept.drain(keep..).map(|snapshot| snapshot.caches));
+        if self.kept.is_empty() {
+            self.spare.clear();
+        }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -132,5 +135,17 @@ mod tests {
         snapshots.forget_after(16);
         assert_eq!(positions(&snapshots), [8, 16]);
         assert!(snapshots.last_until(7).is_none());
+    }
+
+    #[test]
+    fn what_has_no_snapshots_left_keeps_no_memory_for_them() {
+        let mut snapshots = Snapshots::with_limit(9);
+        snapshots.take(&caches(), 8, false, None);
+        snapshots.take(&caches(), 16, true, None);
+        let both = snapshots.bytes();
+        snapshots.forget_after(8);
+        assert_eq!(snapshots.bytes(), both, "the next one will be made in it");
+        snapshots.forget_after(0);
+        assert_eq!(snapshots.bytes(), 0);
     }
 }

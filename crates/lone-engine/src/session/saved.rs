@@ -8,10 +8,11 @@
 //! caches           fp16, the rows in use: cache by cache, head by head, row by row
 //! BLAKE3           32 bytes, of all before
 //! ```
-//! The file may come from anybody: it can make a session that holds nonsense, and nothing worse.
+//! The file may come from anybody: it can make a session that holds nonsense, and nothing worse. It is read twice, and
+//! what it says is looked at when its hash has shown that it is all there.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use half::f16;
 use lone_bundle::Provenance;
@@ -77,7 +78,7 @@ impl Session {
             dialogue: dialogue.clone(),
         };
         let header = serde_json::to_vec(&header).expect("plain data serializes");
-        let mut out = Hashed::new(out);
+        let mut out = Hashed { inner: out, hasher: blake3::Hasher::new() };
         out.write_all(&MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
         out.write_all(&(header.len() as u64).to_le_bytes())?;
@@ -95,31 +96,27 @@ impl Runtime {
     /// Reads what [`Session::save`] wrote with this very bundle, whatever backend ran it.
     ///
     /// # Errors
-    /// [`SavedError`]; nothing of a damaged file is taken up.
+    /// [`SavedError`]; nothing of a damaged file is taken up, or told.
     pub fn load_session(
         &self,
         options: &SessionOptions,
-        input: impl Read,
+        mut input: impl Read + Seek,
     ) -> Result<(Session, Dialogue), SavedError> {
-        let mut input = Hashed::new(input);
-        if input.array().map_err(|_| SavedError::NotASession)? != MAGIC {
-            return Err(SavedError::NotASession);
-        }
-        let version = u32::from_le_bytes(input.array()?);
-        if version != VERSION {
-            return Err(SavedError::Version { found: version });
-        }
+        check_begin(&mut input)?;
+        check_hash(&mut input)?;
+        let after_version = (MAGIC.len() + size_of_val(&VERSION)) as u64;
+        input.seek(SeekFrom::Start(after_version)).map_err(SavedError::Io)?;
         let header = read_header(&mut input)?;
         if header.bundle != self.bundle().identity() {
             return Err(other_bundle(header, &self.bundle().provenance));
         }
         self.check_tokens(&header.tokens).map_err(EngineError::from)?;
+        header.dialogue.check().map_err(damaged)?;
         let session = self.refilled(options, header.tokens, &mut input)?;
-        let Hashed { mut inner, hasher } = input;
         let mut rest = Vec::new();
-        inner.by_ref().take(HASH_BYTES as u64 + 1).read_to_end(&mut rest).map_err(SavedError::Io)?;
-        if rest != hasher.finalize().as_bytes() {
-            return Err(damaged("its content does not match its hash"));
+        input.take(HASH_BYTES as u64 + 1).read_to_end(&mut rest).map_err(SavedError::Io)?;
+        if rest.len() != HASH_BYTES {
+            return Err(damaged("its length does not fit its tokens"));
         }
         Ok((session, header.dialogue))
     }
@@ -129,19 +126,41 @@ impl Runtime {
         &self,
         options: &SessionOptions,
         tokens: Vec<u32>,
-        input: &mut Hashed<impl Read>,
+        input: &mut impl Read,
     ) -> Result<Session, SavedError> {
         let mut session = self.session(options)?;
         session.make_room(tokens.len())?;
-        session.caches.refill(tokens.len(), |rows| input.rows(rows))?;
+        session.caches.refill(tokens.len(), |rows| read_rows(input, rows))?;
         session.tokens = tokens;
         session.end_turn();
         Ok(session)
     }
 }
 
-fn read_header(input: &mut Hashed<impl Read>) -> Result<Header, SavedError> {
-    let bytes = u64::from_le_bytes(input.array()?);
+/// Refuses what is no session, or one of another version of the format.
+fn check_begin(input: &mut impl Read) -> Result<(), SavedError> {
+    if array(input).map_err(|_| SavedError::NotASession)? != MAGIC {
+        return Err(SavedError::NotASession);
+    }
+    match u32::from_le_bytes(array(input)?) {
+        VERSION => Ok(()),
+        found => Err(SavedError::Version { found }),
+    }
+}
+
+/// Refuses a file whose last bytes are not the hash of all before.
+fn check_hash(input: &mut (impl Read + Seek)) -> Result<(), SavedError> {
+    let hashed_bytes =
+        input.seek(SeekFrom::End(-(HASH_BYTES as i64))).map_err(|_| damaged("it ends early"))?;
+    let expected: [u8; HASH_BYTES] = array(input)?;
+    input.rewind().map_err(SavedError::Io)?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(input.take(hashed_bytes)).map_err(SavedError::Io)?;
+    if hasher.finalize() == expected { Ok(()) } else { Err(damaged("its content does not match its hash")) }
+}
+
+fn read_header(input: &mut impl Read) -> Result<Header, SavedError> {
+    let bytes = u64::from_le_bytes(array(input)?);
     if bytes > MOST_HEADER_BYTES {
         return Err(damaged(format_args!("it claims a header of {bytes} bytes")));
     }
@@ -189,41 +208,25 @@ fn little_endian(rows: &[f16]) -> Vec<u8> {
     rows.iter().flat_map(|row| row.to_le_bytes()).collect()
 }
 
-/// Hashes what passes through.
-struct Hashed<T> {
-    inner: T,
+fn array<const N: usize>(input: &mut impl Read) -> Result<[u8; N], SavedError> {
+    let mut bytes = [0; N];
+    input.read_exact(&mut bytes).map_err(read_failed)?;
+    Ok(bytes)
+}
+
+fn read_rows(input: &mut impl Read, rows: &mut [f16]) -> Result<(), SavedError> {
+    let mut bytes = vec![0; 2 * rows.len()];
+    input.read_exact(&mut bytes).map_err(read_failed)?;
+    for (row, bytes) in rows.iter_mut().zip(bytes.as_chunks().0) {
+        *row = f16::from_le_bytes(*bytes);
+    }
+    Ok(())
+}
+
+/// Hashes what is written.
+struct Hashed<W> {
+    inner: W,
     hasher: blake3::Hasher,
-}
-
-impl<T> Hashed<T> {
-    fn new(inner: T) -> Self {
-        Hashed { inner, hasher: blake3::Hasher::new() }
-    }
-}
-
-impl<R: Read> Hashed<R> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], SavedError> {
-        let mut bytes = [0; N];
-        self.read_exact(&mut bytes).map_err(read_failed)?;
-        Ok(bytes)
-    }
-
-    fn rows(&mut self, rows: &mut [f16]) -> Result<(), SavedError> {
-        let mut bytes = vec![0; 2 * rows.len()];
-        self.read_exact(&mut bytes).map_err(read_failed)?;
-        for (row, bytes) in rows.iter_mut().zip(bytes.as_chunks().0) {
-            *row = f16::from_le_bytes(*bytes);
-        }
-        Ok(())
-    }
-}
-
-impl<R: Read> Read for Hashed<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.hasher.update(&buffer[..count]);
-        Ok(count)
-    }
 }
 
 impl<W: Write> Write for Hashed<W> {
@@ -240,6 +243,8 @@ impl<W: Write> Write for Hashed<W> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -262,7 +267,7 @@ mod tests {
     }
 
     fn refusal(runtime: &Runtime, file: &[u8]) -> String {
-        match runtime.load_session(&SessionOptions::default(), file) {
+        match runtime.load_session(&SessionOptions::default(), Cursor::new(file)) {
             Ok(_) => panic!("it was taken"),
             Err(error) => error.to_string(),
         }
@@ -275,7 +280,7 @@ mod tests {
             for count in [0, 1, 5, 6, 7, 30] {
                 let (mut runtime, file) = saved(&spec, count);
                 let (mut session, dialogue) =
-                    runtime.load_session(&SessionOptions::default(), &file[..]).unwrap();
+                    runtime.load_session(&SessionOptions::default(), Cursor::new(&file)).unwrap();
                 assert_eq!((session.tokens(), dialogue.system()), (&tokens(count)[..], Some("S")));
                 for more in [[3, 1, 4], [2, 7, 1]] {
                     session.extend(&mut runtime, &more).unwrap();
@@ -356,20 +361,70 @@ mod tests {
         );
     }
 
+    /// `file` with a hash that fits: whoever makes a file can make that too.
+    fn sealed(mut file: Vec<u8>) -> Vec<u8> {
+        let hash = blake3::hash(&file);
+        file.extend(hash.as_bytes());
+        file
+    }
+
+    /// A file with this header, and what follows it.
+    fn with_header(header: &[u8], rest: &[u8]) -> Vec<u8> {
+        let length = (header.len() as u64).to_le_bytes();
+        sealed([&MAGIC[..], &VERSION.to_le_bytes(), &length, header, rest].concat())
+    }
+
+    /// The header of a file that was saved, changed.
+    fn edited(file: &[u8], edit: impl FnOnce(&mut Value)) -> Vec<u8> {
+        let length = u64::from_le_bytes(file[16..24].try_into().unwrap()) as usize;
+        let mut header = serde_json::from_slice(&file[24..24 + length]).unwrap();
+        edit(&mut header);
+        with_header(header.to_string().as_bytes(), &file[24 + length..file.len() - HASH_BYTES])
+    }
+
     #[test]
     fn a_header_without_end_is_refused_before_it_is_read() {
         let (runtime, mut file) = saved(&Spec::default(), 9);
         file[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert!(refusal(&runtime, &file).starts_with("it is damaged: it claims a header of "));
+        file.truncate(file.len() - HASH_BYTES);
+        assert!(refusal(&runtime, &sealed(file)).starts_with("it is damaged: it claims a header of "));
+    }
+
+    #[test]
+    fn nothing_of_a_header_is_told_before_the_hash_has_shown_that_it_is_whole() {
+        let (runtime, file) = saved(&Spec::default(), 3);
+        let file = edited(&file, |header| {
+            header["model"] = "of somebody".into();
+            header["bundle"] = "another".into();
+        });
+        assert_eq!(refusal(&runtime, &file), "it was saved with another bundle, of of somebody");
+        let mut damaged = file;
+        *damaged.last_mut().unwrap() ^= 1;
+        assert_eq!(refusal(&runtime, &damaged), "it is damaged: its content does not match its hash");
+    }
+
+    #[test]
+    fn a_whole_file_that_holds_more_or_less_than_its_tokens_need_is_refused() {
+        let (runtime, file) = saved(&Spec::default(), 9);
+        let content = &file[..file.len() - HASH_BYTES];
+        let longer = sealed([content, &[0]].concat());
+        assert_eq!(refusal(&runtime, &longer), "it is damaged: its length does not fit its tokens");
+        let shorter = sealed(content[..content.len() - 40].to_vec());
+        assert_eq!(refusal(&runtime, &shorter), "it is damaged: it ends early");
+    }
+
+    #[test]
+    fn a_count_of_answers_that_could_not_be_counted_on_is_refused() {
+        let (runtime, file) = saved(&Spec::default(), 3);
+        let file = edited(&file, |header| header["dialogue"]["answers"] = u64::MAX.into());
+        assert_eq!(refusal(&runtime, &file), "it is damaged: it counts 18446744073709551615 answers");
     }
 
     proptest! {
         #[test]
         fn any_header_is_taken_or_refused(header in "\\PC{0,40}", rest in prop::collection::vec(any::<u8>(), 0..64)) {
             let runtime = Spec::default().load();
-            let length = (header.len() as u64).to_le_bytes();
-            let file = [&MAGIC[..], &VERSION.to_le_bytes(), &length, header.as_bytes(), &rest].concat();
-            refusal(&runtime, &file);
+            refusal(&runtime, &with_header(header.as_bytes(), &rest));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Conversations of the two small trained models: what a turn costs, and that saving one changes nothing.
 
+use std::io::Cursor;
 use std::sync::atomic::AtomicBool;
 
 use lone_convert::ConvertOptions;
@@ -54,7 +55,7 @@ impl Talk {
     }
 
     fn load(&mut self, file: &[u8]) {
-        let loaded = self.runtime.load_session(&SessionOptions::default(), file).unwrap();
+        let loaded = self.runtime.load_session(&SessionOptions::default(), Cursor::new(file)).unwrap();
         (self.session, self.dialogue) = loaded;
     }
 }
