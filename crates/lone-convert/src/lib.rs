@@ -23,6 +23,7 @@ mod note;
 mod options;
 mod package;
 mod palette;
+pub mod partial;
 mod plan;
 mod precision;
 mod progress;

@@ -8,22 +8,15 @@
 //! leaves is unlocked, and removed by the next conversion to the same directory.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use lone_bundle::{FILE_NAME, NEW_FILE_NAME};
 
 use crate::ConvertError;
+use crate::partial::{self, ATTEMPTS, Lock, OLD, lock};
 use crate::write::{COMPANIONS, EMBEDDINGS_FILE};
-
-/// What the name of an unfinished bundle has between that of its target and the process.
-const PARTIAL: &str = ".partial-";
-/// What it ends with if it is a bundle that was moved aside.
-const OLD: &str = "-old";
-/// How often something is tried that another process may undo.
-const ATTEMPTS: u32 = 50;
 
 /// Where a bundle is to be.
 #[derive(Debug)]
@@ -66,9 +59,7 @@ impl Target {
             Some(parent) if parent != Path::new("") => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        let mut partial_prefix = OsString::from(".");
-        partial_prefix.push(name);
-        partial_prefix.push(PARTIAL);
+        let partial_prefix = partial::prefix(name);
         if fs::symlink_metadata(out).is_ok() {
             if !is_replaceable(out) {
                 return Err(ConvertError::NotReplaceable { out: out.into() });
@@ -89,7 +80,8 @@ impl Target {
         let made_parents = make_parents(&self.parent)?;
         let dir = self.partial(&std::process::id().to_string());
         let mut staging = Staging { target: self, dir: PathBuf::new(), _lock: None, made_parents };
-        staging._lock = create_locked(&dir).map_err(ConvertError::io("create", &dir))?;
+        let locked = partial::create_locked(&dir, |dir| fs::create_dir(dir));
+        staging._lock = locked.map_err(ConvertError::io("create", &dir))?;
         staging.dir = dir;
         Ok(staging)
     }
@@ -103,13 +95,10 @@ impl Target {
     /// Removes the unfinished siblings of all targets that no living process writes; returns whether one writes to
     /// this target.
     fn remove_abandoned(&self) -> bool {
-        let Ok(siblings) = fs::read_dir(&self.parent) else { return false };
         let mut is_written = false;
-        for sibling in siblings.flatten() {
+        let siblings = partial::all_in(&self.parent);
+        for sibling in siblings.filter(|sibling| sibling.file_type().is_ok_and(|kind| kind.is_dir())) {
             let name = sibling.file_name();
-            if !is_partial(&name) || !sibling.file_type().is_ok_and(|kind| kind.is_dir()) {
-                continue;
-            }
             match lock(&sibling.path()) {
                 Lock::Ours(_held) if !is_unfinished_bundle(&sibling.path()) => {}
                 Lock::Ours(_held) => {
@@ -227,53 +216,6 @@ fn make_parents(parent: &Path) -> Result<Vec<PathBuf>, ConvertError> {
     let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
     fs::create_dir_all(parent).map_err(ConvertError::io("create", parent))?;
     Ok(missing)
-}
-
-/// Whether this is what an unfinished bundle is called, `.NAME.partial-PID` or `.NAME.partial-PID-old`.
-fn is_partial(name: &OsStr) -> bool {
-    let parts = name.to_str().and_then(|name| name.strip_prefix('.')?.rsplit_once(PARTIAL));
-    let Some((target, process)) = parts else { return false };
-    let process = process.strip_suffix(OLD).unwrap_or(process);
-    !target.is_empty() && !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Makes a directory that is locked, where directories can be.
-fn create_locked(dir: &Path) -> io::Result<Option<File>> {
-    let mut result = Ok(());
-    for _ in 0..ATTEMPTS {
-        result = fs::create_dir(dir);
-        match &result {
-            Ok(()) => match lock(dir) {
-                Lock::Ours(held) if dir.exists() => return Ok(Some(held)),
-                Lock::None if dir.exists() => return Ok(None),
-                // Before it was locked, another process took it for abandoned.
-                _ => {}
-            },
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(_) => break,
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Err(result.err().unwrap_or_else(|| io::ErrorKind::ResourceBusy.into()))
-}
-
-/// Whose a directory is.
-enum Lock {
-    /// This process's, until the file is dropped.
-    Ours(File),
-    /// Another one's.
-    Theirs,
-    /// There is no such directory, or directories cannot be locked here.
-    None,
-}
-
-fn lock(dir: &Path) -> Lock {
-    let Ok(dir) = File::open(dir) else { return Lock::None };
-    match dir.try_lock() {
-        Ok(()) => Lock::Ours(dir),
-        Err(TryLockError::WouldBlock) => Lock::Theirs,
-        Err(TryLockError::Error(_)) => Lock::None,
-    }
 }
 
 #[cfg(test)]
