@@ -134,7 +134,7 @@ impl Config {
         let heads = parse_heads(arch, &root, hidden_size, w)?;
         let vocab_size = root.required_size(&["vocab_size"], 1..=1 << 24, w)?;
         let lfm3 = arch == Arch::Lfm3;
-        let resolved = Config {
+        let mut resolved = Config {
             arch,
             hidden_size,
             ffn_size: parse_ffn_size(arch, &root, w)?,
@@ -158,6 +158,8 @@ impl Config {
             max_positions: root.size(&["max_position_embeddings"], 1..=1 << 31, w)?.unwrap_or(128_000),
         };
         resolved.warn_of_foreign_tokens(w);
+        // Every prompt would begin with it, and be refused.
+        resolved.bos_token_id = resolved.bos_token_id.filter(|&token| (token as usize) < vocab_size);
         Ok((resolved, warnings))
     }
 

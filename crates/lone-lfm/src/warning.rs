@@ -34,7 +34,7 @@ pub enum Warning {
     },
     /// `lm_head.weight` is stored although the head is tied to the embeddings; the stored head is not used.
     TiedHeadStored,
-    /// A stop token that the vocabulary does not contain, so it can never be produced.
+    /// A token with a role that the vocabulary does not contain: it ends no answer, and begins no prompt.
     TokenOutsideVocabulary {
         /// Field that names the token.
         field: String,

@@ -152,6 +152,14 @@ fn stop_tokens_are_a_number_or_a_list_and_generation_config_overrides() {
 }
 
 #[test]
+fn a_first_token_outside_the_vocabulary_is_told_and_left_out() {
+    let generation = r#"{"bos_token_id": 65536}"#;
+    let (config, warnings) = Config::parse(&lfm2().to_string(), Some(generation)).unwrap();
+    assert_eq!(config.bos_token_id, None);
+    assert_eq!(warnings[0].to_string(), "`bos_token_id` names token 65536, outside the vocabulary of 65536");
+}
+
+#[test]
 fn a_stop_token_outside_the_vocabulary_is_told() {
     let (_, warnings) = parse(&with(lfm2(), json!({"eos_token_id": 65536})));
     assert_eq!(warnings[0].to_string(), "`eos_token_id` names token 65536, outside the vocabulary of 65536");
