@@ -23,6 +23,8 @@ pub(crate) enum Failure {
     Interrupted(String),
     /// The reader of our output has gone, as in `lone … | head -1`: not an error.
     OutputClosed,
+    /// Our output cannot be written, as on a full disk: there is no point in going on.
+    OutputFailed(UserError),
 }
 
 /// Something wrong with what the user gave us.
@@ -59,7 +61,7 @@ impl Failure {
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::User(_) => 1,
+            Failure::User(_) | Failure::OutputFailed(_) => 1,
             Failure::Usage(_) | Failure::Internal(_) => 2,
             Failure::Interrupted(_) => interrupt::EXIT_CODE,
             Failure::OutputClosed => 0,

@@ -3,8 +3,11 @@
 //! Results go to stdout; notes, warnings, progress and errors to stderr. Colour and progress bars appear only on a
 //! terminal; `--quiet` leaves results, warnings and errors. When the reader of stdout goes away the command ends
 //! quietly.
+//!
+//! Names in foreign files and answers may hold control characters. No terminal gets them as such: see [`printable`].
 
 mod paint;
+mod printable;
 mod progress;
 
 use std::fmt;
@@ -17,12 +20,14 @@ use serde::Serialize;
 use crate::environment::Environment;
 use crate::failure::{Failure, UserError};
 use paint::{Paint, Style};
+use printable::printable;
 pub(crate) use progress::Progress;
 use progress::Unit;
 
 /// How to speak to whoever started lone.
 pub(crate) struct Ui {
     quiet: bool,
+    stdout_is_terminal: bool,
     stderr_is_terminal: bool,
     on_stdout: Paint,
     on_stderr: Paint,
@@ -34,6 +39,7 @@ impl Ui {
     pub(crate) fn new(quiet: bool, environment: &Environment) -> Self {
         let dumb = environment.text("TERM") == Some("dumb");
         let plain = dumb || environment.get("NO_COLOR").is_some();
+        let stdout_is_terminal = io::stdout().is_terminal();
         let stderr_is_terminal = io::stderr().is_terminal() && !dumb;
         let bars = if stderr_is_terminal && !quiet {
             ProgressDrawTarget::stderr()
@@ -42,23 +48,28 @@ impl Ui {
         };
         Ui {
             quiet,
+            stdout_is_terminal,
             stderr_is_terminal,
-            on_stdout: Paint { enabled: io::stdout().is_terminal() && !plain },
+            on_stdout: Paint { enabled: stdout_is_terminal && !plain },
             on_stderr: Paint { enabled: stderr_is_terminal && !plain },
             bars: MultiProgress::with_draw_target(bars),
         }
     }
 
-    /// Writes part of the result at once.
+    /// Writes part of the result at once: to a terminal as it can be shown, elsewhere as it is.
     ///
     /// # Errors
-    /// [`Failure::OutputClosed`] when nobody reads any more.
+    /// [`Failure::OutputClosed`] when nobody reads any more, [`Failure::OutputFailed`] when it cannot be written.
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+        if self.stdout_is_terminal { self.put(&printable(text)) } else { self.put(text) }
+    }
+
+    fn put(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         let written = self.bars.suspend(|| stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()));
         written.map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-            _ => Failure::user(format_args!("cannot write the output: {error}")),
+            _ => Failure::OutputFailed(UserError::new(format_args!("cannot write the output: {error}"))),
         })
     }
 
@@ -75,7 +86,15 @@ impl Ui {
     /// # Errors
     /// As [`Ui::write`].
     pub(crate) fn heading(&self, line: impl fmt::Display) -> Result<(), Failure> {
-        self.line(self.on_stdout.paint(Style::Bold, line))
+        self.put(&format!("{}\n", self.on_stdout.paint(Style::Bold, printable(&line.to_string()))))
+    }
+
+    /// Writes, so that it stands out, what comes before something else in the same line.
+    ///
+    /// # Errors
+    /// As [`Ui::write`].
+    pub(crate) fn label(&self, label: &str) -> Result<(), Failure> {
+        self.put(&self.emphasized(label))
     }
 
     /// Writes the result as one JSON object.
@@ -106,7 +125,9 @@ impl Ui {
 
     /// Says what matters less than what is around it, unless `--quiet`.
     pub(crate) fn aside(&self, line: impl fmt::Display) {
-        self.note(self.on_stderr.paint(Style::Faint, line));
+        if !self.quiet {
+            self.tell(self.on_stderr.paint(Style::Faint, printable(&line.to_string())));
+        }
     }
 
     /// Says what is going on, unless `--quiet`.
@@ -118,32 +139,30 @@ impl Ui {
 
     /// Says that something may not be as the user thinks.
     pub(crate) fn warn(&self, line: impl fmt::Display) {
-        self.say(format_args!("{} {line}", self.on_stderr.paint(Style::Yellow, "warning:")));
+        self.tell_as(Style::Yellow, "warning:", line);
     }
 
     /// What warns for somebody who outlives a borrow.
     pub(crate) fn warner(&self) -> impl Fn(&str) + Send + Sync + use<> {
         let (bars, paint) = (self.bars.clone(), self.on_stderr);
-        move |line| say(&bars, format_args!("{} {line}", paint.paint(Style::Yellow, "warning:")))
+        move |line| tell_as(&bars, paint.paint(Style::Yellow, "warning:"), line)
     }
 
     /// Shows that `total` bytes will be worked through; the returned handle counts them.
     pub(crate) fn progress(&self, what: impl Into<String>, total: u64) -> Progress<'_> {
-        Progress::new(self, what.into(), Unit::Bytes, total)
+        Progress::new(self, printable(&what.into()).into_owned(), Unit::Bytes, total)
     }
 
     /// Shows that `total` things, called `plural`, will be worked through; the returned handle counts them.
     pub(crate) fn count(&self, what: impl Into<String>, plural: &'static str, total: usize) -> Progress<'_> {
-        Progress::new(self, what.into(), Unit::Things(plural), total as u64)
+        Progress::new(self, printable(&what.into()).into_owned(), Unit::Things(plural), total as u64)
     }
 
     /// Reports how the command ended and turns it into the exit code.
     pub(crate) fn conclude(&self, outcome: Result<(), Failure>) -> ExitCode {
         let Err(failure) = outcome else { return ExitCode::SUCCESS };
         match &failure {
-            Failure::User(UserError { message, hint }) | Failure::Usage(UserError { message, hint }) => {
-                self.complain(message, hint.as_deref());
-            }
+            Failure::User(error) | Failure::Usage(error) | Failure::OutputFailed(error) => self.refuse(error),
             Failure::Internal(error) => {
                 self.complain(
                     &format!("internal fault: {error:#}"),
@@ -163,19 +182,33 @@ impl Ui {
     }
 
     fn complain(&self, message: &str, hint: Option<&str>) {
-        self.say(format_args!("{} {message}", self.on_stderr.paint(Style::Red, "error:")));
+        self.tell_as(Style::Red, "error:", message);
         if let Some(hint) = hint {
-            self.say(format_args!(" {} {hint}", self.on_stderr.paint(Style::Cyan, "hint:")));
+            self.tell_as(Style::Cyan, " hint:", hint);
         }
     }
 
     /// Says what was asked for in passing, `--quiet` or not.
     pub(crate) fn say(&self, line: impl fmt::Display) {
-        say(&self.bars, line);
+        self.tell(printable(&line.to_string()));
+    }
+
+    /// Says what it is, in `style`, and then what it says.
+    fn tell_as(&self, style: Style, label: &str, line: impl fmt::Display) {
+        tell_as(&self.bars, self.on_stderr.paint(style, label), line);
+    }
+
+    /// Prints a line in which nothing foreign is left but what is printable.
+    fn tell(&self, line: impl fmt::Display) {
+        tell(&self.bars, line);
     }
 }
 
-fn say(bars: &MultiProgress, line: impl fmt::Display) {
+fn tell_as(bars: &MultiProgress, label: impl fmt::Display, line: impl fmt::Display) {
+    tell(bars, format_args!("{label} {}", printable(&line.to_string())));
+}
+
+fn tell(bars: &MultiProgress, line: impl fmt::Display) {
     // Nobody is left to tell when stderr itself is closed.
     bars.suspend(|| writeln!(io::stderr().lock(), "{line}").ok());
 }

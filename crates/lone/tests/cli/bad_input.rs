@@ -81,6 +81,23 @@ fn a_tensor_of_the_wrong_shape() {
 }
 
 #[test]
+fn names_of_tensors_are_shown_and_not_obeyed() {
+    let machine = Machine::new();
+    let checkpoint = Checkpoint::copy_to(machine.path().join("checkpoint"));
+    checkpoint.edit_tensors(|tensors| {
+        let tensor = tensors[W1].clone();
+        tensors.insert("a\x1b[2J\u{9b}b".into(), tensor);
+    });
+    let outcome = machine.run(&["convert", "--model", "checkpoint", "--out", "bundle"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("a^[[2J\u{fffd}b") && !outcome.stderr.contains('\x1b'),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
 fn a_missing_tensor() {
     let outcome =
         convert_damaged(|checkpoint| checkpoint.edit_tensors(|tensors| drop(tensors.remove(W1).unwrap())));

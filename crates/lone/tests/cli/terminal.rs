@@ -146,6 +146,25 @@ fn ctrl_c_stops_the_answer_and_not_the_conversation() {
 }
 
 #[test]
+fn control_characters_in_an_answer_reach_a_file_and_no_terminal() {
+    let machine = Machine::new();
+    // So hot that every token is as likely as any other, those of single bytes among them.
+    let flags = ["--temperature", "1000", "--seed", "2", "--max-new-tokens", "220"];
+    let is_command = |text: &str| text.chars().any(|c| c.is_control() && !"\r\n\t".contains(c));
+    let mut piped = machine.lone(&[&["chat", "--model", "demo", "--ctx", "256"], &flags[..]].concat());
+    let piped = machine.outcome(piped.write_stdin("Hello\n"));
+    assert!(is_command(&piped.stdout), "{:?}", piped.stdout);
+    let mut terminal = Terminal::chat(&machine, &flags, &[("NO_COLOR", "1")]);
+    terminal.wait_for(PROMPT);
+    terminal.press("Hello\r");
+    terminal.wait_for("lone> ");
+    let answer = terminal.wait_for("prefill ");
+    assert!(!is_command(&answer) && answer.contains('^'), "{answer:?}");
+    terminal.press("/exit\r");
+    assert_eq!(terminal.end().0.code(), Some(0));
+}
+
+#[test]
 fn a_byte_that_is_no_text_costs_the_line_and_a_closed_terminal_the_program_at_once() {
     let machine = Machine::new();
     let mut terminal = Terminal::chat(&machine, &[], &[("NO_COLOR", "1")]);

@@ -21,6 +21,9 @@ use crate::quantity::counted;
 
 const LABEL: &str = "lone> ";
 
+/// The most characters shown of a turn that is taken back.
+const MOST_SHOWN: usize = 60;
+
 /// A loaded model in conversation.
 pub(super) struct Talk<'a> {
     pub(super) context: &'a Context,
@@ -90,7 +93,7 @@ impl Talk<'_> {
     fn stream(&mut self, generation: &mut Generation) -> Result<String, Failure> {
         let ui = &self.context.ui;
         if self.is_interactive && !self.is_json {
-            ui.write(&ui.emphasized(LABEL))?;
+            ui.label(LABEL)?;
         }
         let mut answer = Answer::new(self.context, !self.is_json, true);
         answer.take(generation, &mut self.runtime, &mut self.session, &mut self.metering)?;
@@ -238,8 +241,23 @@ fn help() -> Vec<String> {
         .collect()
 }
 
+/// The first line of `text`, or its beginning if that is long.
 fn first_line(text: &str) -> String {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    format!("{first}{}", if lines.next().is_some() { " …" } else { "" })
+    let first = text.lines().next().unwrap_or_default();
+    let shown: String = first.chars().take(MOST_SHOWN).collect();
+    let rest = if shown.len() < text.trim_end().len() { " …" } else { "" };
+    format!("{shown}{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_turn_the_beginning_is_shown() {
+        assert_eq!(first_line("a\n"), "a");
+        assert_eq!(first_line("a\nb"), "a …");
+        assert_eq!(first_line(&"é".repeat(MOST_SHOWN)), "é".repeat(MOST_SHOWN));
+        assert_eq!(first_line(&"é".repeat(MOST_SHOWN + 1)), format!("{} …", "é".repeat(MOST_SHOWN)));
+    }
 }

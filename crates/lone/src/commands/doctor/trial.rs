@@ -105,7 +105,7 @@ pub(super) fn reason(failure: Failure) -> Result<String, Failure> {
     match failure {
         Failure::User(error) | Failure::Usage(error) => Ok(error.message),
         Failure::Internal(error) => Ok(format!("{error:#}")),
-        ended @ (Failure::Interrupted(_) | Failure::OutputClosed) => Err(ended),
+        ended @ (Failure::Interrupted(_) | Failure::OutputClosed | Failure::OutputFailed(_)) => Err(ended),
     }
 }
 
