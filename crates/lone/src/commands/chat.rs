@@ -7,11 +7,12 @@ mod report;
 mod save;
 mod settings;
 mod talk;
+mod unfinished;
 
 use std::path::Path;
 
 use lone_bundle::Bundle;
-use lone_engine::{Dialogue, LoadOptions, Runtime};
+use lone_engine::{Dialogue, Runtime};
 use lone_lfm::ChatTemplate;
 
 use super::Context;
@@ -46,7 +47,7 @@ pub(crate) fn execute(args: &ChatArgs, context: &Context) -> Result<(), Failure>
     let mut input = Input::open(context);
     placement::warn(&bundle, backend.name(), args.setup.engine.units, &context.ui);
     let metering = Metering::open(&context.environment);
-    let runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
+    let runtime = Runtime::load(&dir, backend.as_ref(), &args.setup.session.load_options())?;
     let options = args.setup.session.options();
     let mut talk = Talk {
         session: runtime.session(&options)?,

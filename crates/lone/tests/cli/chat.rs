@@ -242,6 +242,26 @@ fn files_that_are_no_conversation_of_this_bundle_are_refused_and_never_overwritt
     assert!(remarks.contains(&error) && remarks.contains(&hint), "{}", outcome.stderr);
 }
 
+#[test]
+fn names_in_a_file_are_shown_and_not_obeyed() {
+    let machine = Machine::new();
+    assert_eq!(chat(&machine, &[], &[FRANCE, "/save talk.lone"]).code, 0);
+    let file = std::fs::read(machine.path().join("talk.lone")).unwrap();
+    let length = u64::from_le_bytes(file[16..24].try_into().unwrap()) as usize;
+    let mut header: Value = serde_json::from_slice(&file[24..24 + length]).unwrap();
+    header["model"] = "\x1b]0;title\x07\x1b[31mred".into();
+    (header["bundle"], header["source"]) = ("another".into(), "another".into());
+    let header = header.to_string();
+    let length = (header.len() as u64).to_le_bytes();
+    let mut made = [&file[..16], &length, header.as_bytes()].concat();
+    let hash = blake3::hash(&made);
+    made.extend(hash.as_bytes());
+    std::fs::write(machine.path().join("made.lone"), made).unwrap();
+    let outcome = chat(&machine, &["--quiet"], &["/load made.lone"]);
+    let expected = "error: cannot load made.lone: it was saved with another bundle, of ^[]0;title^G^[[31mred";
+    assert_eq!(remarks(&outcome)[0], expected);
+}
+
 /// Whether a file holds these bytes anywhere.
 fn holds(file: &[u8], bytes: &[u8]) -> bool {
     file.windows(bytes.len()).any(|window| window == bytes)
@@ -324,6 +344,24 @@ fn a_line_that_is_no_text_is_refused_and_the_conversation_goes_on() {
     let outcome = machine.outcome(command.write_stdin([b"caf\xe9\n", FRANCE.as_bytes()].concat()));
     assert_eq!((outcome.code, outcome.stdout.as_str()), (1, &*format!("{PARIS}\n")));
     assert_eq!(remarks(&outcome)[0], "error: this line is not UTF-8, and was left out");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_takes_no_more_ends_the_conversation() {
+    let machine = Machine::new();
+    let lone = machine.program().display().to_string();
+    let script =
+        format!("printf '{FRANCE}\\n{JAPAN}\\n' | {lone} chat --model demo --ctx 256 --quiet > /dev/full");
+    let outcome = machine.outcome(&mut machine.shell(&script));
+    let expected = "error: cannot write the output: No space left on device (os error 28)\n";
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (1, expected));
+}
+
+#[test]
+fn a_conversation_that_was_forgotten_leaves_nothing_to_go_back_by() {
+    let outcome = chat(&Machine::new(), &["--quiet"], &[FRANCE, "/reset", "/stats"]);
+    assert!(outcome.stderr.contains(", and 0 B to go back by\n"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -61,20 +61,23 @@ impl<'a> Input<'a> {
 /// The next line, or lines where a fence is open.
 fn next_of(lines: &mut impl BufRead) -> Result<Option<Line>, Failure> {
     let mut text = Vec::new();
-    loop {
-        let read = lines
-            .read_until(b'\n', &mut text)
-            .map_err(|error| Failure::user(format_args!("cannot read stdin: {error}")))?;
-        let is_open = is_open(&String::from_utf8_lossy(&text));
-        match read {
-            0 if text.is_empty() => return Ok(None),
-            0 if is_open => {
-                return Err(Failure::user("stdin ends before the \"\"\" that closes a text"));
-            }
-            _ if is_open => {}
-            _ => return Ok(Some(String::from_utf8(text).map_err(|_| no_text()))),
-        }
+    let mut read = |text: &mut Vec<u8>| {
+        let read = lines.read_until(b'\n', text);
+        read.map_err(|error| Failure::user(format_args!("cannot read stdin: {error}")))
+    };
+    if read(&mut text)? == 0 {
+        return Ok(None);
     }
+    let mut is_open = is_open(&String::from_utf8_lossy(&text));
+    while is_open {
+        let start = text.len();
+        if read(&mut text)? == 0 {
+            return Err(Failure::user("stdin ends before the \"\"\" that closes a text"));
+        }
+        // No more than the new line is looked at: a text may have many.
+        is_open = !String::from_utf8_lossy(&text[start..]).trim_end().ends_with(FENCE);
+    }
+    Ok(Some(String::from_utf8(text).map_err(|_| no_text())))
 }
 
 /// What to say of bytes that are no text.
@@ -115,6 +118,31 @@ mod tests {
     fn each_line_is_a_turn_and_so_is_what_fences_hold() {
         assert_eq!(all("a\n\nb"), ["a\n", "\n", "b"]);
         assert_eq!(all("\"\"\"a\n\nb\"\"\"\nc\n"), ["\"\"\"a\n\nb\"\"\"\n", "c\n"]);
+    }
+
+    #[test]
+    fn a_text_ends_with_the_line_that_ends_with_a_fence_however_it_is_divided() {
+        for text in [
+            "\"\"\"\"\n\"\"\"\n",
+            " \"\"\" a\n\n \n\"\" \"\n  b \"\"\" \u{a0}\n",
+            "\"\"\"\n\"\"\"\"\"\n",
+            "\"\"\"\"\"\"\n",
+            "\"\"\"\n\"\"\"",
+        ] {
+            assert_eq!(all(text), [text]);
+            let lines: Vec<&str> = text.split_inclusive('\n').collect();
+            for count in 1..lines.len() {
+                assert!(is_open(&lines[..count].concat()), "{count} lines of {text:?}");
+            }
+            assert!(!is_open(text), "{text:?}");
+        }
+    }
+
+    /// With a look at all of the text at each line this would take minutes.
+    #[test]
+    fn a_text_of_very_many_lines_is_read() {
+        let text = format!("\"\"\"\n{}\"\"\"\n", "line\n".repeat(400_000));
+        assert_eq!(all(&text), [text]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lone_engine::{Dialogue, Runtime, SavedError, Session, SessionOptions};
 
+use super::unfinished::Unfinished;
 use crate::failure::{Failure, UserError};
 
 /// What a file of ours begins with.
@@ -29,16 +30,9 @@ pub(super) fn save(
             .into());
     }
     let write = || -> io::Result<()> {
-        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
-        // Where there is no directory, the reason should not name a temporary file.
-        fs::metadata(directory)?;
-        let file = tempfile::NamedTempFile::new_in(directory).map_err(without_name)?;
-        session.save(runtime, dialogue, BufWriter::new(file.as_file()))?;
-        // On the disk before it takes the place of what was there.
-        file.as_file().sync_all()?;
-        file.persist(&target)?;
-        Ok(())
+        let unfinished = Unfinished::beside(&target, is_begun)?;
+        session.save(runtime, dialogue, BufWriter::new(unfinished.file()))?;
+        unfinished.finish(&target)
     };
     write().map_err(|error| cannot("write", path, &error).into())
 }
@@ -80,14 +74,16 @@ fn may_replace(path: &Path) -> io::Result<bool> {
     Ok(beginning == BEGINNING)
 }
 
+/// Whether the file at `path` is the beginning of a conversation, as far as it goes.
+fn is_begun(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let read = open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut beginning));
+    read.is_ok() && BEGINNING.starts_with(&beginning)
+}
+
 /// Opens a regular file: opening a pipe would wait for its other end.
 fn open(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() { File::open(path) } else { Err(io::Error::other("not a regular file")) }
-}
-
-/// `error` without the name of the temporary file it was about.
-fn without_name(error: io::Error) -> io::Error {
-    error.kind().into()
 }
 
 fn cannot(act: &str, path: &Path, error: &io::Error) -> UserError {
