@@ -29,6 +29,7 @@ use crate::environment::VARIABLES;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use chat::{ChatArgs, SettingArgs, SettingLine};
+use conversion::CONVERSION_FLAGS;
 pub(crate) use conversion::{ConversionArgs, Precision};
 pub(crate) use convert::ConvertArgs;
 pub(crate) use doctor::DoctorArgs;

@@ -36,12 +36,12 @@ pub(crate) struct Converted {
 /// If they contradict each other, whatever the model.
 pub(crate) fn options(args: &ConversionArgs) -> Result<ConvertOptions, ConvertError> {
     let default = ConvertOptions::default();
-    let ctx = args.ctx.clone().unwrap_or(default.ctx);
+    let ctx = args.ctx.clone().map_or(default.ctx, ascending);
     let shortest = ctx.first().copied().unwrap_or_default();
     let usual_prefill = || default.prefill.iter().map(|&tokens| tokens.min(shortest)).collect();
     let options = ConvertOptions {
         // Who asks for a small context need not ask for small passes too.
-        prefill: args.prefill.clone().unwrap_or_else(usual_prefill),
+        prefill: args.prefill.clone().map_or_else(usual_prefill, ascending),
         ctx,
         spec_drafts: args.spec_drafts.or(default.spec_drafts),
         layers_per_model: args.layers_per_model.unwrap_or(default.layers_per_model),
@@ -58,6 +58,13 @@ pub(crate) fn options(args: &ConversionArgs) -> Result<ConvertOptions, ConvertEr
     };
     options.check_flags()?;
     Ok(options)
+}
+
+/// Each of `numbers` once, the smallest first.
+fn ascending(mut numbers: Vec<usize>) -> Vec<usize> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 /// The one precision of all weights, if there is one.
@@ -163,6 +170,17 @@ mod tests {
         assert_eq!(args(Some(Precision::Auto), Some(0.9)).unwrap().target_cosine, Some(0.9));
         let error = args(Some(Precision::Lut4), Some(0.9)).unwrap_err();
         assert!(error.to_string().starts_with("--target-cos and a fixed --precision do not go"), "{error}");
+    }
+
+    #[test]
+    fn lists_may_be_typed_in_any_order_and_with_repeats() {
+        let args = ConversionArgs {
+            ctx: Some(vec![512, 64, 512]),
+            prefill: Some(vec![64, 16, 64]),
+            ..ConversionArgs::default()
+        };
+        let options = options(&args).unwrap();
+        assert_eq!((options.ctx, options.prefill), (vec![64, 512], vec![16, 64]));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) enum Speculation {
 /// What `args` ask for, if they ask for speculation at all.
 ///
 /// # Errors
-/// [`Failure::Usage`] for flags that mean nothing without others.
+/// [`Failure::Usage`] for flags that mean nothing without others, and for numbers with which nothing is ever guessed.
 pub(crate) fn resolve(args: &SpeculationArgs) -> Result<Option<Speculation>, Failure> {
     let meaningless = |flag, without| {
         let message = format!("{flag} means nothing without {without}");
@@ -37,7 +37,15 @@ pub(crate) fn resolve(args: &SpeculationArgs) -> Result<Option<Speculation>, Fai
             Ok(Some(Speculation::Suffix { most: m, cost: args.spec_cost.map(f64::from) }))
         }
         Some(SpecChoice::Ngram) => {
-            Ok(Some(Speculation::Ngram { n: args.spec_n.unwrap_or(NgramSimple::USUAL_N), m }))
+            let n = args.spec_n.unwrap_or(NgramSimple::USUAL_N);
+            if m < n {
+                let message = format!(
+                    "`ngram` never guesses fewer tokens than --spec-n, {n}, so a --spec-m of {m} leaves it none"
+                );
+                let hint = format!("--spec-n {m} or fewer, or --spec suffix");
+                return Err(Failure::Usage(UserError::new(message).with_hint(hint)));
+            }
+            Ok(Some(Speculation::Ngram { n, m }))
         }
     }
 }
@@ -46,19 +54,39 @@ pub(crate) fn resolve(args: &SpeculationArgs) -> Result<Option<Speculation>, Fai
 /// conversion gets one.
 ///
 /// # Errors
-/// [`RequestError::NoVerify`].
+/// [`RequestError::NoVerify`], and [`Failure::Usage`] for a conversion that cannot have such a function.
 pub(crate) fn prepare(speculation: Option<Speculation>, source: &mut BundleSource) -> Result<(), Failure> {
-    match (speculation, source) {
-        (None, _) => {}
-        (Some(speculation), BundleSource::Converted(_, options)) => speculation.widen(options),
-        (Some(_), BundleSource::Named(dir)) => {
+    let Some(Speculation::Ngram { m, .. } | Speculation::Suffix { most: m, .. }) = speculation else {
+        return Ok(());
+    };
+    match source {
+        BundleSource::Converted(_, options) => widen(options, m),
+        BundleSource::Named(dir) => {
             let bundle = Bundle::open(dir)?;
             let mut functions = bundle.chunks().flat_map(|graph| &graph.functions);
-            if !functions.any(|function| function.role == Role::Verify) {
-                return Err(RequestError::NoVerify.into());
+            match functions.any(|function| function.role == Role::Verify) {
+                true => Ok(()),
+                false => Err(RequestError::NoVerify.into()),
             }
         }
     }
+}
+
+/// Asks the converter for a function that checks `drafts` guesses, where nothing else was asked for.
+///
+/// # Errors
+/// [`Failure::Usage`] if there cannot be one.
+pub(crate) fn widen(options: &mut ConvertOptions, drafts: usize) -> Result<(), Failure> {
+    let refuse =
+        |why: &str| Err(Failure::Usage(UserError::new(format_args!("--spec does not go with {why}"))));
+    if options.prefill_only {
+        return refuse("--prefill-only: guesses are checked while decoding");
+    }
+    let most = options.ctx.first().map_or(0, |shortest| shortest - 1);
+    if most == 0 {
+        return refuse("--ctx 1: a guess needs a second token");
+    }
+    options.spec_drafts.get_or_insert(drafts.min(most));
     Ok(())
 }
 
@@ -77,14 +105,6 @@ impl Speculation {
                     })
                 })
             }
-        }
-    }
-
-    /// Asks the converter for a function that checks all guesses, where nothing else was asked for.
-    fn widen(self, options: &mut ConvertOptions) {
-        let (Speculation::Ngram { m, .. } | Speculation::Suffix { most: m, .. }) = self;
-        if !options.prefill_only {
-            options.spec_drafts.get_or_insert(m.min(options.ctx[0] - 1).max(1));
         }
     }
 }
@@ -122,9 +142,41 @@ mod tests {
     #[test]
     fn a_conversion_on_first_use_gets_a_function_that_checks_all_guesses() {
         let mut options = ConvertOptions::default();
-        Speculation::Suffix { most: 9, cost: None }.widen(&mut options);
+        widen(&mut options, 9).unwrap();
         assert_eq!(options.spec_drafts, Some(9));
-        Speculation::Ngram { n: 12, m: 16 }.widen(&mut options);
+        widen(&mut options, 16).unwrap();
         assert_eq!(options.spec_drafts, Some(9), "as was asked for");
+        let mut small = ConvertOptions { ctx: vec![8, 64], ..ConvertOptions::default() };
+        widen(&mut small, 16).unwrap();
+        assert_eq!(small.spec_drafts, Some(7));
+    }
+
+    #[test]
+    fn a_conversion_that_can_have_no_such_function_is_refused_as_usage() {
+        let base = ConvertOptions::default;
+        let conversions = [
+            (ConvertOptions { prefill_only: true, ..base() }, "--spec does not go with --prefill-only"),
+            (ConvertOptions { ctx: vec![1], ..base() }, "--spec does not go with --ctx 1"),
+        ];
+        for (mut options, expected) in conversions {
+            match widen(&mut options, 16) {
+                Err(Failure::Usage(error)) => assert!(error.message.starts_with(expected), "{error:?}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_with_which_nothing_is_ever_guessed_are_refused() {
+        let ngram = |spec_n, spec_m| SpeculationArgs {
+            spec_ngram: true,
+            spec_n,
+            spec_m,
+            ..SpeculationArgs::default()
+        };
+        let message = resolved(ngram(None, Some(11))).unwrap_err();
+        assert!(message.contains("--spec-n, 12,") && message.contains("--spec-m of 11"), "{message}");
+        assert_eq!(resolved(ngram(Some(4), Some(4))), Ok(Some(Speculation::Ngram { n: 4, m: 4 })));
+        assert!(resolved(ngram(Some(17), None)).is_err());
     }
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{BackendChoice, ConversionArgs, MODEL_HELP, MODEL_LONG_HELP, UnitsArgs, number};
+use super::{
+    BackendChoice, CONVERSION_FLAGS, ConversionArgs, MODEL_HELP, MODEL_LONG_HELP, UnitsArgs, number,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +29,7 @@ const OUTPUT: &str = "Output";
 #[command(group(ArgGroup::new("source").required(true).args(["bundle", "model"])))]
 pub(crate) struct BenchArgs {
     /// A bundle that `lone convert` made; may be given several times
-    #[arg(long, value_name = "DIR", conflicts_with = "ConversionArgs", help_heading = MODEL)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = CONVERSION_FLAGS, help_heading = MODEL)]
     pub(crate) bundle: Vec<PathBuf>,
 
     #[arg(long, value_name = "MODEL", help = MODEL_HELP, help_heading = MODEL)]
@@ -49,7 +51,8 @@ pub(crate) struct BenchArgs {
     #[arg(help_heading = MEASURE)]
     pub(crate) repeat: usize,
 
-    /// Measure the pass that checks drafted tokens too, in a bundle made with `--spec-drafts`
+    /// Measure the pass that checks drafted tokens too, in a bundle made with `--spec-drafts`; a conversion on first
+    /// use makes it
     #[arg(long, help_heading = MEASURE)]
     pub(crate) spec: bool,
 

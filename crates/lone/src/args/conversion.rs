@@ -10,11 +10,29 @@ use super::number;
 const SHAPES: &str = "Shapes";
 const WEIGHTS: &str = "Weights and arithmetic";
 
+/// All of these flags, for what does not go with any of them. A conflict with their group would name every one.
+pub(crate) const CONVERSION_FLAGS: [&str; 14] = [
+    "ctx",
+    "prefill",
+    "spec_drafts",
+    "decode_only",
+    "prefill_only",
+    "layers_per_model",
+    "head_chunks",
+    "ring",
+    "no_ring",
+    "precision",
+    "target_cos",
+    "group",
+    "calibrate",
+    "no_precision_rules",
+];
+
 /// The flags that decide what a conversion makes of a checkpoint. Absent ones take the converter's defaults.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ConversionArgs {
     /// Tokens the caches hold: the longest prompt and answer together. Of several lengths, each session begins with the
-    /// first and moves up as it grows [default: 2048]
+    /// shortest and moves up as it grows [default: 2048]
     #[arg(long, value_name = "TOKENS,…", value_delimiter = ',', value_parser = number::context, allow_negative_numbers = true, help_heading = SHAPES)]
     pub(crate) ctx: Option<Vec<usize>>,
 

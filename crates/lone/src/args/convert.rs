@@ -14,7 +14,8 @@ Examples:
 
 /// Convert a checkpoint to a bundle of Core ML programs
 ///
-/// The bundle appears when it is complete: a conversion that is interrupted, or runs out of space, leaves nothing.
+/// The bundle appears when it is complete: a conversion that is interrupted, or runs out of space, leaves nothing. A second
+/// Ctrl-C ends it at once, and leaves a directory `.NAME.partial-PID` until the next conversion there.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ConvertArgs {

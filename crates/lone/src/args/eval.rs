@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{ConversionArgs, EngineArgs, SourceArgs, number};
+use super::{CONVERSION_FLAGS, ConversionArgs, EngineArgs, SourceArgs, number};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +46,8 @@ pub(crate) struct EvalArgs {
     pub(crate) seed: u64,
 
     /// Have the checkpoint itself answer, in f32, instead of its bundle
-    #[arg(long, conflicts_with_all = ["bundle", "backend", "threads", "huge_pages", "ane_preset", "UnitsArgs", "ConversionArgs"])]
+    #[arg(long, conflicts_with_all = ["bundle", "backend", "threads", "huge_pages", "ane_preset", "UnitsArgs"])]
+    #[arg(conflicts_with_all = CONVERSION_FLAGS)]
     #[arg(help_heading = EXAM)]
     pub(crate) reference: bool,
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{MODEL_HELP, MODEL_LONG_HELP};
+use super::{CONVERSION_FLAGS, MODEL_HELP, MODEL_LONG_HELP};
 
 const MODEL: &str = "Model";
 
@@ -13,7 +13,7 @@ const MODEL: &str = "Model";
 #[group(id = "source", required = true, multiple = false)]
 pub(crate) struct SourceArgs {
     /// A bundle that `lone convert` made
-    #[arg(long, value_name = "DIR", conflicts_with = "ConversionArgs", help_heading = MODEL)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = CONVERSION_FLAGS, help_heading = MODEL)]
     pub(crate) bundle: Option<PathBuf>,
 
     #[arg(long, value_name = "MODEL", help = MODEL_HELP, help_heading = MODEL)]

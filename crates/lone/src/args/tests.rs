@@ -50,6 +50,21 @@ fn run_takes_a_bundle_or_a_model_and_not_both() {
 }
 
 #[test]
+fn a_flag_that_does_not_go_with_a_bundle_is_named_and_no_other_is() {
+    for command in ["run", "chat", "bench", "eval --exam e", "verify --model m"] {
+        let message = refusal(&format!("lone {command} --bundle b --spec-drafts 4"));
+        let conflict = message.split("\n\n").next().unwrap();
+        assert!(conflict.contains("--bundle") && conflict.contains("--spec-drafts"), "{message}");
+        assert!(!conflict.contains("--ctx"), "{message}");
+    }
+    let command = Cli::command();
+    let convert = command.find_subcommand("convert").unwrap();
+    let group = convert.get_groups().find(|group| group.get_id() == "ConversionArgs").unwrap();
+    let flags: Vec<&str> = group.get_args().map(|flag| flag.as_str()).collect();
+    assert_eq!(flags, CONVERSION_FLAGS);
+}
+
+#[test]
 fn there_is_one_prompt() {
     assert!(parse("lone run --model m --prompt-ids 1,5,7").is_ok());
     let twice = ["--prompt x --prompt-ids 1", "--prompt-ids 1 --chat", "--prompt x --prompt-file y"];

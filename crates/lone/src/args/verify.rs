@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use super::{ConversionArgs, EngineArgs, MODEL_HELP, MODEL_LONG_HELP, PromptArgs, number};
+use super::{CONVERSION_FLAGS, ConversionArgs, EngineArgs, MODEL_HELP, MODEL_LONG_HELP, PromptArgs, number};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,7 +75,7 @@ pub(crate) struct VerifyArgs {
 #[group(required = true, multiple = true)]
 pub(crate) struct VerifyTarget {
     /// A bundle that `lone convert` made; without it, the checkpoint's is made on first use
-    #[arg(long, value_name = "DIR", conflicts_with = "ConversionArgs", help_heading = MODEL)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = CONVERSION_FLAGS, help_heading = MODEL)]
     pub(crate) bundle: Option<PathBuf>,
 
     #[arg(long, value_name = "MODEL", help = MODEL_HELP, long_help = MODEL_LONG_HELP, help_heading = MODEL)]

@@ -17,13 +17,14 @@ use std::path::PathBuf;
 
 use lone_cpu::bandwidth::{Memory, Pages};
 use lone_cpu::{CpuBackend, CpuOptions, Pool, arithmetic, cores};
+use lone_engine::NgramSimple;
 use lone_mil::Backend;
 
 use super::{Context, save};
 use crate::args::{AnePreset, BackendChoice, BenchArgs, EngineArgs, SourceArgs};
 use crate::bundle::BundleSource;
 use crate::failure::{Failure, UserError};
-use crate::{backend, energy};
+use crate::{backend, energy, speculation};
 use arm::{Arm, Workload};
 use report::Report;
 
@@ -79,10 +80,16 @@ fn bundles(args: &BenchArgs, context: &Context) -> Result<Vec<PathBuf>, Failure>
     let mut sources: Vec<SourceArgs> =
         args.bundle.iter().map(|dir| SourceArgs { bundle: Some(dir.clone()), model: None }).collect();
     sources.extend(args.model.clone().map(|model| SourceArgs { bundle: None, model: Some(model) }));
-    let resolved: Vec<BundleSource> = sources
-        .iter()
-        .map(|source| BundleSource::resolve(source, &args.conversion))
-        .collect::<Result<_, _>>()?;
+    let resolve = |source: &SourceArgs| {
+        let mut resolved = BundleSource::resolve(source, &args.conversion)?;
+        if let BundleSource::Converted(_, options) = &mut resolved
+            && args.spec
+        {
+            speculation::widen(options, NgramSimple::USUAL_M)?;
+        }
+        Ok(resolved)
+    };
+    let resolved: Vec<BundleSource> = sources.iter().map(resolve).collect::<Result<_, Failure>>()?;
     resolved.iter().map(|source| source.directory(context, |_| Ok(()))).collect()
 }
 

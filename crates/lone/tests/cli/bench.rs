@@ -85,7 +85,13 @@ fn work_that_a_bundle_cannot_do_is_refused_with_the_flag_to_change() {
     let outcome = machine.run(&[&model[..], &["--gen", "30", "--quiet"]].concat());
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("70 tokens do not fit the context of"), "{}", outcome.stderr);
-    let outcome = machine.run(&[&model[..], &["--gen", "2", "--spec", "--quiet"]].concat());
+    let converted = machine.run(&["convert", "--model", "demo", "--ctx", "64", "--out", "plain"]);
+    assert_eq!(converted.code, 0, "{}", converted.stderr);
+    let bundle = ["bench", "--bundle", "plain", "--prompt-tokens", "4", "--gen", "2", "--spec", "--quiet"];
+    let outcome = machine.run(&bundle);
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("has no pass that checks drafts"), "{}", outcome.stderr);
+    let outcome = machine.run(&[&model[..], &["--spec", "--prefill-only"]].concat());
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("--spec does not go with --prefill-only"), "{}", outcome.stderr);
 }

@@ -341,6 +341,19 @@ fn guessed_tokens_change_the_passes_and_not_the_answer() {
 }
 
 #[test]
+fn the_copy_in_the_documentation_is_as_it_says() {
+    let docs = include_str!("../../../../docs/speculation.md");
+    let (_, example) = docs.split_once("$ lone run --model demo --chat --spec-ngram --prompt '").unwrap();
+    let (prompt, rest) = example.split_once("'\n").unwrap();
+    let (answer, statistics) = rest.split_once("\nprefill ").unwrap();
+    let machine = Machine::new();
+    let outcome = machine.run(&["run", "--model", "demo", "--chat", "--spec-ngram", "--prompt", prompt]);
+    assert_eq!(outcome.stdout, format!("{answer}\n"), "{}", outcome.stderr);
+    let (_, guesses) = statistics.lines().next().unwrap().rsplit_once(" · ").unwrap();
+    assert!(outcome.stderr.ends_with(&format!(" · {guesses}\n")), "{}", outcome.stderr);
+}
+
+#[test]
 fn guessing_is_reported_in_the_line_of_statistics_and_needs_no_flag_to_convert() {
     let machine = Machine::new();
     let outcome =

@@ -97,3 +97,20 @@ fn flags_that_do_not_go_together_are_usage_errors() {
         assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     }
 }
+
+#[test]
+fn guesses_that_no_conversion_could_check_are_a_usage_error_and_nothing_is_converted() {
+    let machine = Machine::new();
+    for command in ["run", "chat", "serve"] {
+        for (flags, other) in [
+            (&["--spec", "suffix", "--prefill-only"], "--prefill-only"),
+            (&["--spec-ngram", "--ctx", "1"], "--ctx 1"),
+        ] {
+            let outcome = machine.run(&[&[command, "--model", "demo"], &flags[..]].concat());
+            let message = format!("error: --spec does not go with {other}: ");
+            assert!(outcome.stderr.starts_with(&message), "{}", outcome.stderr);
+            assert_eq!(outcome.code, 2);
+        }
+    }
+    assert!(!machine.path().join("cache").exists(), "something was converted");
+}
