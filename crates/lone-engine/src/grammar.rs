@@ -4,10 +4,18 @@
 //! the others out before a token is chosen. What ends complete is valid; what the context or a limit cuts off is not.
 
 mod calls;
+mod limits;
+mod numbers;
 mod one_of;
+mod pattern;
+mod reader;
+mod references;
+mod schema;
 mod vocabulary;
+mod workshop;
 
 use std::fmt;
+use std::sync::Arc;
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
@@ -15,6 +23,10 @@ use lone_lfm::Tokenizer;
 use serde_json::{Map, Value, json};
 
 use crate::ToolMarks;
+use calls::{ReadTool, writing};
+use limits::Tally;
+use schema::Schema;
+use workshop::Workshop;
 
 /// Symbols of a grammar: what whoever sends schemas may have the engine hold and look through.
 const MOST_SYMBOLS: usize = 100_000;
@@ -43,7 +55,8 @@ pub struct CallSchema<'a> {
 
 /// Makes grammars over one vocabulary.
 pub struct GrammarCompiler {
-    factory: ParserFactory,
+    factory: Arc<ParserFactory>,
+    workshop: Workshop,
 }
 
 impl GrammarCompiler {
@@ -59,7 +72,7 @@ impl GrammarCompiler {
         limits.verbose_errors = false;
         limits.max_grammar_size = MOST_SYMBOLS;
         limits.max_lexer_states = MOST_LEXER_STATES;
-        Ok(GrammarCompiler { factory })
+        Ok(GrammarCompiler { factory: Arc::new(factory), workshop: Workshop::default() })
     }
 
     /// JSON that `schema` allows.
@@ -67,7 +80,7 @@ impl GrammarCompiler {
     /// # Errors
     /// [`GrammarError`] for a schema that is wrong, or has keywords that cannot be followed.
     pub fn json(&self, schema: &Value) -> Result<Grammar, GrammarError> {
-        self.compile(TopLevelGrammar::from_json_schema(checked(schema)?))
+        self.compile(TopLevelGrammar::from_json_schema(compact(schema, &mut Tally::default())?))
     }
 
     /// A JSON object.
@@ -89,26 +102,32 @@ impl GrammarCompiler {
         many: bool,
         or_json: Option<&Value>,
     ) -> Result<Grammar, GrammarError> {
-        let parameters: Vec<_> = tools.iter().map(|tool| tool.parameters.map(one_of::as_any_of)).collect();
-        let tools: Vec<_> = tools
-            .iter()
-            .zip(&parameters)
-            .map(|(tool, parameters)| CallSchema { name: tool.name, parameters: parameters.as_ref() })
-            .collect();
-        let or_json = or_json.map(checked).transpose()?;
-        self.compile(TopLevelGrammar::from_lark(calls::lark(marks, &tools, many, or_json.as_ref())))
+        let mut tally = Tally::default();
+        let tools: Vec<_> =
+            tools.iter().map(|tool| ReadTool::read(tool, &mut tally)).collect::<Result<_, _>>()?;
+        let or_json = or_json.map(|schema| compact(schema, &mut tally)).transpose()?;
+        self.compile(TopLevelGrammar::from_lark(calls::lark(
+            marks,
+            &tools,
+            many,
+            or_json.as_ref(),
+            &mut tally,
+        )?))
     }
 
     fn compile(&self, grammar: TopLevelGrammar) -> Result<Grammar, GrammarError> {
-        let mut matcher = Matcher::new(self.factory.create_parser(grammar));
-        if let Some(reason) = matcher.get_error() {
-            return Err(refuse(reason));
-        }
-        // A schema that leads only to itself compiles, and lets nothing begin.
-        match matcher.compute_mask_or_eos() {
-            Ok(_) => Ok(Grammar { matcher }),
-            Err(_) => Err(refuse("there is nothing that could be said, or too much")),
-        }
+        let factory = Arc::clone(&self.factory);
+        self.workshop.run(move || {
+            let mut matcher = Matcher::new(factory.create_parser(grammar));
+            if let Some(reason) = matcher.get_error() {
+                return Err(refuse(reason));
+            }
+            // A schema that leads only to itself compiles, and lets nothing begin.
+            match matcher.compute_mask_or_eos() {
+                Ok(_) => Ok(Grammar { matcher }),
+                Err(_) => Err(refuse("there is nothing that could be said, or too much")),
+            }
+        })
     }
 }
 
@@ -118,15 +137,11 @@ impl fmt::Debug for GrammarCompiler {
     }
 }
 
-/// `schema` as grammars can follow it.
-fn checked(schema: &Value) -> Result<Value, GrammarError> {
-    match schema {
-        Value::Object(schema) if schema.contains_key(SETTINGS) => {
-            Err(refuse(format_args!("`{SETTINGS}` is no keyword of schemas")))
-        }
-        Value::Object(schema) => Ok(one_of::as_any_of(schema).into()),
-        schema => Ok(schema.clone()),
-    }
+/// `schema` as llguidance takes it, for JSON on one line, with or without spaces.
+fn compact(schema: &Value, tally: &mut Tally) -> Result<Value, GrammarError> {
+    let mut whole = Schema::read(schema, tally)?.whole();
+    whole.insert(SETTINGS.into(), writing(", ?", ": ?"));
+    Ok(whole.into())
 }
 
 fn refuse(reason: impl fmt::Display) -> GrammarError {
@@ -134,7 +149,18 @@ fn refuse(reason: impl fmt::Display) -> GrammarError {
     let reason = reason.to_string();
     let first = reason.lines().next().unwrap_or_default();
     let last = reason.lines().last().filter(|_| first.ends_with(':')).map(str::trim).unwrap_or_default();
-    GrammarError { reason: format!("{first} {last}").trim_end().to_owned() }
+    let reason = format!("{first} {last}").trim_end().to_owned();
+    // What llguidance says to whoever calls it, and not to whoever wrote the schema.
+    let reason = if reason.contains("coerce_one_of") {
+        "values may fit several of the branches of a `oneOf`: have each require a property that is another constant, \
+         or use `anyOf`"
+            .into()
+    } else if reason.starts_with("Unable to determine if regex is empty") {
+        "its patterns are too much, by themselves or together".into()
+    } else {
+        reason
+    };
+    GrammarError { reason }
 }
 
 /// What may come next in one answer. A clone goes on from where this one stands.

@@ -7,30 +7,39 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{CallSchema, SETTINGS};
+use super::limits::Tally;
+use super::schema::{Schema, as_object};
+use super::{CallSchema, GrammarError, SETTINGS};
 use crate::ToolMarks;
 use crate::tools::is_identifier;
 
 /// Keywords of an object's schema that say nothing about several properties at once.
-const PLAIN: [&str; 9] = [
-    "type",
-    "properties",
-    "required",
-    "additionalProperties",
-    "title",
-    "description",
-    "$defs",
-    "definitions",
-    "$schema",
-];
+const PLAIN: [&str; 4] = ["type", "properties", "required", "additionalProperties"];
+
+/// A tool whose schema has been read.
+pub(super) struct ReadTool<'a> {
+    pub(super) name: &'a str,
+    pub(super) parameters: Schema,
+}
+
+impl<'a> ReadTool<'a> {
+    pub(super) fn read(tool: &CallSchema<'a>, tally: &mut Tally) -> Result<Self, GrammarError> {
+        let parameters = tool.parameters.cloned().unwrap_or_default();
+        Ok(ReadTool { name: tool.name, parameters: Schema::read(&parameters.into(), tally)? })
+    }
+}
 
 /// The grammar of calls of `tools` between `marks`: one, or several if `many`; or of JSON, if there is a schema for it.
+///
+/// # Errors
+/// If the parts of the schemas come to more than `tally` allows.
 pub(super) fn lark(
     marks: &ToolMarks,
-    tools: &[CallSchema<'_>],
+    tools: &[ReadTool<'_>],
     many: bool,
     or_json: Option<&Value>,
-) -> String {
+    tally: &mut Tally,
+) -> Result<String, GrammarError> {
     let ToolMarks { start, end } = marks;
     let more = if many { r#"(", " call)*"# } else { "" };
     let names: Vec<String> = (0..tools.len()).map(|tool| format!("tool_{tool}")).collect();
@@ -38,21 +47,21 @@ pub(super) fn lark(
     let mut lark = format!("start: calls{json}\ncalls: {start} \"[\" call {more} \"]\" {end}\n");
     line(&mut lark, format_args!("call: {}", names.join(" | ")));
     for (tool, name) in tools.iter().zip(names) {
-        match Plain::of(tool) {
+        match Plain::of(tool, tally)? {
             Some(plain) => plain.write(&name, tool.name, &mut lark),
             None => {
-                let schema = tool.parameters.cloned().unwrap_or_default();
                 let call = json!({
                     "type": "object",
-                    "properties": {"name": {"const": tool.name}, "arguments": schema},
+                    "properties": {"name": {"const": tool.name}, "arguments": tool.parameters.keywords()},
                     "required": ["name", "arguments"],
                     "additionalProperties": false,
                 });
-                line(&mut lark, format_args!("{name}: %json {}", spaced(call, &schema_definitions(tool))));
+                let schema = spaced(call, &tool.parameters, tally)?;
+                line(&mut lark, format_args!("{name}: %json {schema}"));
             }
         }
     }
-    lark
+    Ok(lark)
 }
 
 /// Arguments that do not depend on each other.
@@ -68,29 +77,27 @@ struct Argument {
 }
 
 impl Plain {
-    fn of(tool: &CallSchema<'_>) -> Option<Self> {
-        let nothing = Map::new();
-        let schema = tool.parameters.unwrap_or(&nothing);
-        let properties = match schema.get("properties") {
-            None => &nothing,
-            Some(properties) => properties.as_object()?,
-        };
-        let required: Vec<&str> = match schema.get("required") {
-            None => Vec::new(),
-            Some(required) => required.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?,
-        };
+    fn of(tool: &ReadTool<'_>, tally: &mut Tally) -> Result<Option<Self>, GrammarError> {
+        let schema = tool.parameters.keywords();
+        let (nothing, none) = (Map::new(), Vec::new());
+        let properties = schema.get("properties").map_or(Some(&nothing), Value::as_object);
+        let required = schema.get("required").map_or(Some(&none), Value::as_array);
+        let (Some(properties), Some(required)) = (properties, required) else { return Ok(None) };
+        let is_required = |name: &str| required.iter().any(|required| required == name);
         let is_plain = schema.keys().all(|key| PLAIN.contains(&key.as_str()))
             && schema.get("type").is_none_or(|kind| kind == "object")
             && tool.name.split('.').all(is_identifier)
             && properties.keys().all(|name| is_identifier(name) && name.is_ascii())
-            && required.iter().all(|name| properties.contains_key(*name));
-        let definitions = schema_definitions(tool);
-        let argument = |(name, schema): (&String, &Value)| Argument {
-            name: name.clone(),
-            schema: spaced(schema.clone(), &definitions),
-            is_required: required.contains(&name.as_str()),
+            && required.iter().all(|name| name.as_str().is_some_and(|name| properties.contains_key(name)));
+        if !is_plain {
+            return Ok(None);
+        }
+        let given = properties.iter().filter(|(name, schema)| is_required(name) || **schema != false);
+        let argument = |(name, schema): (&String, &Value)| {
+            let schema = spaced(schema.clone(), &tool.parameters, tally)?;
+            Ok(Argument { name: name.clone(), schema, is_required: is_required(name) })
         };
-        is_plain.then(|| Plain { arguments: properties.iter().map(argument).collect() })
+        Ok(Some(Plain { arguments: given.map(argument).collect::<Result<_, _>>()? }))
     }
 
     /// Writes the rules of one tool. Rule `first_i` has the arguments from number i on when none was given before,
@@ -117,24 +124,21 @@ fn line(lark: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(lark, "{line}").expect("writing to a string does not fail");
 }
 
-/// What references in a tool's schema may lead to.
-fn schema_definitions(tool: &CallSchema<'_>) -> Map<String, Value> {
-    let schema = tool.parameters.into_iter().flatten();
-    let definitions = schema.filter(|(key, _)| *key == "$defs" || *key == "definitions");
-    definitions.map(|(key, value)| (key.clone(), value.clone())).collect()
+/// `schema`, which is part of `whole`, on its own, and its JSON written as models write it, on one line.
+fn spaced(schema: Value, whole: &Schema, tally: &mut Tally) -> Result<Value, GrammarError> {
+    let mut schema = as_object(schema);
+    whole.define(&mut schema, tally)?;
+    schema.insert(SETTINGS.into(), writing(", ", ": "));
+    Ok(schema.into())
 }
 
-/// `schema` on its own, and its JSON written as models write it, on one line.
-fn spaced(schema: Value, definitions: &Map<String, Value>) -> Value {
-    let mut object = match schema {
-        Value::Object(object) => object,
-        Value::Bool(false) => Map::from_iter([("not".to_owned(), json!({}))]),
-        _ => Map::new(),
-    };
-    for (key, value) in definitions {
-        object.entry(key.clone()).or_insert_with(|| value.clone());
-    }
-    let spacing = json!({"whitespace_flexible": false, "item_separator": ", ", "key_separator": ": "});
-    object.insert(SETTINGS.into(), spacing);
-    Value::Object(object)
+/// How JSON is to be written. A control character without a letter of its own has no escape: with `\u` a name could be
+/// written in two ways, and be taken for another one.
+pub(super) fn writing(between_items: &str, after_key: &str) -> Value {
+    json!({
+        "whitespace_flexible": false,
+        "item_separator": between_items,
+        "key_separator": after_key,
+        "json_allowed_escapes": r#"nrbtf\""#,
+    })
 }

@@ -4,91 +4,176 @@
 //! That is certain of branches of different types, of different constants, and of objects that must differ in a
 //! property, as the variants of a tagged union do. Where it is not certain `oneOf` stays, and is refused later.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
-/// The whole schema, which references begin at.
-type Root = Map<String, Value>;
+use super::references::definition;
 
 /// References followed one after the other, since they may lead in a circle.
 const MOST_REFERENCES: usize = 8;
-
+/// Properties within properties that are compared.
+const MOST_DEPTH: usize = 8;
+/// Properties of which one may be the tag of all branches.
+const MOST_TAGS: usize = 8;
+/// Comparisons of two branches, in all of one schema.
+const MOST_COMPARISONS: usize = 100_000;
 /// Keywords that hold one schema, a list of them, or an object of them.
-const HOLD_SCHEMAS: [&str; 6] = ["items", "additionalItems", "prefixItems", "anyOf", "oneOf", "allOf"];
-const HOLD_NAMED_SCHEMAS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
+const HOLD_SCHEMAS: [&str; 7] =
+    ["items", "additionalItems", "additionalProperties", "prefixItems", "anyOf", "oneOf", "allOf"];
+const HOLD_NAMED_SCHEMAS: [&str; 2] = ["properties", "patternProperties"];
 
-/// `schema` with `anyOf` for every `oneOf` whose branches exclude each other.
-pub(super) fn as_any_of(schema: &Map<String, Value>) -> Map<String, Value> {
-    rewrite_object(schema, schema)
+/// Rewrites schemas that refer to `definitions`.
+pub(super) struct Alternatives<'a> {
+    definitions: &'a Map<String, Value>,
+    comparisons: usize,
 }
 
-fn rewrite(schema: &Value, root: &Root) -> Value {
-    match schema {
-        Value::Object(object) => Value::Object(rewrite_object(object, root)),
-        schema => schema.clone(),
+impl<'a> Alternatives<'a> {
+    pub(super) fn new(definitions: &'a Map<String, Value>) -> Self {
+        Alternatives { definitions, comparisons: 0 }
     }
-}
 
-fn rewrite_object(object: &Map<String, Value>, root: &Root) -> Map<String, Value> {
-    let is_exclusive = is_exclusive(object, root);
-    let mut rewritten = Map::new();
-    for (key, value) in object {
-        match key.as_str() {
-            "oneOf" if is_exclusive => rewritten.insert("anyOf".into(), rewrite_all(value, root)),
-            // An annotation of OpenAPI's, which says what the branches say themselves.
-            "discriminator" if is_exclusive => None,
-            key if HOLD_SCHEMAS.contains(&key) || key == "additionalProperties" => {
-                rewritten.insert(key.into(), rewrite_all(value, root))
-            }
-            key if HOLD_NAMED_SCHEMAS.contains(&key) => {
-                rewritten.insert(key.into(), rewrite_named(value, root))
-            }
-            key => rewritten.insert(key.into(), value.clone()),
+    /// `schema` with `anyOf` for every `oneOf` whose branches exclude each other.
+    pub(super) fn rewrite(&mut self, schema: &Value) -> Value {
+        match schema {
+            Value::Object(object) => self.rewrite_object(object).into(),
+            schema => schema.clone(),
+        }
+    }
+
+    fn rewrite_object(&mut self, object: &Map<String, Value>) -> Map<String, Value> {
+        let is_exclusive = self.is_exclusive(object);
+        let mut rewritten = Map::new();
+        for (key, value) in object {
+            match key.as_str() {
+                "oneOf" if is_exclusive => rewritten.insert("anyOf".into(), self.rewrite_all(value)),
+                // An annotation of OpenAPI's, which says what the branches say themselves.
+                "discriminator" if is_exclusive => None,
+                key if HOLD_SCHEMAS.contains(&key) => rewritten.insert(key.into(), self.rewrite_all(value)),
+                key if HOLD_NAMED_SCHEMAS.contains(&key) => {
+                    rewritten.insert(key.into(), self.rewrite_named(value))
+                }
+                key => rewritten.insert(key.into(), value.clone()),
+            };
+        }
+        rewritten
+    }
+
+    fn rewrite_all(&mut self, schemas: &Value) -> Value {
+        match schemas {
+            Value::Array(list) => list.iter().map(|schema| self.rewrite(schema)).collect(),
+            schema => self.rewrite(schema),
+        }
+    }
+
+    fn rewrite_named(&mut self, schemas: &Value) -> Value {
+        let Value::Object(object) = schemas else { return schemas.clone() };
+        object.iter().map(|(name, schema)| (name.clone(), self.rewrite(schema))).collect()
+    }
+
+    /// Whether the schema has a `oneOf`, no `anyOf` beside it, and no value fits two of its branches.
+    fn is_exclusive(&mut self, schema: &Map<String, Value>) -> bool {
+        let Some(branches) = schema.get("oneOf").and_then(Value::as_array) else { return false };
+        if schema.contains_key("anyOf") {
+            return false;
+        }
+        let resolved: Option<Vec<_>> = branches.iter().map(|branch| self.resolve(branch)).collect();
+        let Some(branches) = resolved else { return false };
+        are_distinct(&branches) || self.have_a_tag(&branches) || self.exclude_pairwise(&branches)
+    }
+
+    /// Whether one required property has other constants in each, which must be objects.
+    fn have_a_tag(&self, branches: &[&Map<String, Value>]) -> bool {
+        let are_objects =
+            branches.iter().all(|branch| branch.get("type").is_some_and(|kind| kind == "object"));
+        let Some(candidates) = branches.first().and_then(|first| properties(first)).filter(|_| are_objects)
+        else {
+            return false;
         };
+        candidates.keys().take(MOST_TAGS).any(|name| {
+            let required = branches.iter().filter(|branch| requires(branch, name));
+            let tags = required.filter_map(|branch| self.resolve(properties(branch)?.get(name)?));
+            let tags: Vec<_> = tags.collect();
+            tags.len() == branches.len() && are_distinct(&tags)
+        })
     }
-    rewritten
-}
 
-fn rewrite_all(schemas: &Value, root: &Root) -> Value {
-    match schemas {
-        Value::Array(list) => list.iter().map(|schema| rewrite(schema, root)).collect(),
-        schema => rewrite(schema, root),
+    fn exclude_pairwise(&mut self, branches: &[&Map<String, Value>]) -> bool {
+        branches
+            .iter()
+            .enumerate()
+            .all(|(i, a)| branches[i + 1..].iter().all(|b| self.exclude_each_other(a, b, 0)))
     }
-}
 
-fn rewrite_named(schemas: &Value, root: &Root) -> Value {
-    let Value::Object(object) = schemas else { return schemas.clone() };
-    object.iter().map(|(name, schema)| (name.clone(), rewrite(schema, root))).collect()
-}
-
-/// Whether the schema has a `oneOf`, no `anyOf` beside it, and no value fits two of its branches.
-fn is_exclusive(schema: &Map<String, Value>, root: &Root) -> bool {
-    let Some(branches) = schema.get("oneOf").and_then(Value::as_array) else { return false };
-    let pairs = branches.iter().enumerate().flat_map(|(i, a)| branches[i + 1..].iter().map(move |b| (a, b)));
-    !schema.contains_key("anyOf") && pairs.into_iter().all(|(a, b)| exclude_each_other(a, b, root))
-}
-
-/// Whether it is certain that no value fits both schemas.
-fn exclude_each_other(a: &Value, b: &Value, root: &Root) -> bool {
-    let (Some(a), Some(b)) = (resolve(a, root), resolve(b, root)) else { return false };
-    if let (Some(a), Some(b)) = (constants(a), constants(b)) {
-        return a.iter().all(|a| b.iter().all(|b| differ(a, b)));
+    /// Whether it is certain that no value fits both schemas, which are at `depth` within branches.
+    fn exclude_each_other(&mut self, a: &Map<String, Value>, b: &Map<String, Value>, depth: usize) -> bool {
+        self.comparisons += 1;
+        if self.comparisons > MOST_COMPARISONS || depth > MOST_DEPTH {
+            return false;
+        }
+        if let (Some(of_a), Some(of_b)) = (types(a), types(b))
+            && of_a.iter().all(|a| of_b.iter().all(|b| a != b))
+        {
+            return true;
+        }
+        if are_distinct(&[a, b]) {
+            return true;
+        }
+        let are_objects = [a, b].iter().any(|schema| types(schema).is_some_and(|types| types == ["object"]));
+        are_objects && self.have_a_telling_property(a, b, depth)
     }
-    if let (Some(a), Some(b)) = (types(a), types(b))
-        && a.iter().all(|a| b.iter().all(|b| a != b))
+
+    /// Whether two objects' schemas have a property that must be there and cannot be the same.
+    fn have_a_telling_property(
+        &mut self,
+        a: &Map<String, Value>,
+        b: &Map<String, Value>,
+        depth: usize,
+    ) -> bool {
+        let (Some(of_a), Some(of_b)) = (properties(a), properties(b)) else { return false };
+        of_a.iter().any(|(name, schema)| {
+            let other = of_b.get(name).filter(|_| requires(a, name) || requires(b, name));
+            let both = self.resolve(schema).zip(other.and_then(|other| self.resolve(other)));
+            both.is_some_and(|(a, b)| self.exclude_each_other(a, b, depth + 1))
+        })
+    }
+
+    /// The schema that `schema` is, or refers to.
+    fn resolve<'s>(&self, mut schema: &'s Value) -> Option<&'s Map<String, Value>>
+    where
+        'a: 's,
     {
-        return true;
+        for _ in 0..MOST_REFERENCES {
+            let object = schema.as_object()?;
+            match object.get("$ref") {
+                None => return Some(object),
+                Some(reference) => schema = self.definitions.get(definition(reference)?)?,
+            }
+        }
+        None
     }
-    let are_objects = [a, b].iter().any(|schema| types(schema).is_some_and(|types| types == ["object"]));
-    are_objects && have_a_telling_property(a, b, root)
 }
 
-/// Whether two objects' schemas have a property that must be there and cannot be the same.
-fn have_a_telling_property(a: &Map<String, Value>, b: &Map<String, Value>, root: &Root) -> bool {
-    let (Some(of_a), Some(of_b)) = (properties(a), properties(b)) else { return false };
-    of_a.iter().any(|(name, schema)| {
-        let other = of_b.get(name).filter(|_| requires(a, name) || requires(b, name));
-        other.is_some_and(|other| exclude_each_other(schema, other, root))
+/// Whether all `schemas` list their values, and no value is listed twice. Lists and objects are not compared.
+fn are_distinct(schemas: &[&Map<String, Value>]) -> bool {
+    let mut met = HashSet::new();
+    schemas.iter().all(|schema| {
+        let names: Option<HashSet<String>> =
+            constants(schema).and_then(|values| values.into_iter().map(name).collect());
+        names.is_some_and(|names| names.into_iter().all(|name| met.insert(name)))
     })
+}
+
+/// What tells a constant from others; 1 and 1.0 are the same.
+fn name(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(_) | Value::Object(_) => None,
+        Value::Number(number) => {
+            Some(number.as_f64().map_or_else(|| number.to_string(), |n| (n + 0.0).to_string()))
+        }
+        value => Some(value.to_string()),
+    }
 }
 
 fn properties(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
@@ -98,21 +183,6 @@ fn properties(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
 fn requires(schema: &Map<String, Value>, name: &str) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     required.is_some_and(|required| required.iter().any(|required| required == name))
-}
-
-/// The schema that `schema` is, or refers to within `root`.
-fn resolve<'a>(mut schema: &'a Value, root: &'a Root) -> Option<&'a Map<String, Value>> {
-    for _ in 0..MOST_REFERENCES {
-        let object = schema.as_object()?;
-        match object.get("$ref") {
-            None => return Some(object),
-            Some(reference) => {
-                let (kind, name) = reference.as_str()?.strip_prefix("#/")?.split_once('/')?;
-                schema = root.get(kind)?.get(name)?;
-            }
-        }
-    }
-    None
 }
 
 /// The only values that fit, if the schema lists them.
@@ -154,27 +224,30 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether two constants are certainly different ones; 1 and 1.0 are the same.
-fn differ(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64() != b.as_f64(),
-        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => false,
-        (a, b) => a != b,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
+    fn rewritten(branches: &Value) -> Value {
+        let definitions = json!({"0": variant("cat"), "1": variant("dog"), "2": {"$ref": "#/$defs/2"},
+            "3": node("3"), "4": node("4")});
+        let x = json!({"oneOf": branches, "discriminator": {"propertyName": "kind"}});
+        let schema = json!({"properties": {"x": x}});
+        let rewritten = Alternatives::new(definitions.as_object().unwrap()).rewrite(&schema);
+        rewritten["properties"]["x"].clone()
+    }
+
     fn is_rewritten(branches: &Value) -> bool {
-        let schema = json!({"properties": {"x": {"oneOf": branches, "discriminator": {"propertyName": "kind"}}},
-            "$defs": {"cat": variant("cat"), "dog": variant("dog"), "loop": {"$ref": "#/$defs/loop"}}});
-        let x = as_any_of(schema.as_object().unwrap())["properties"]["x"].clone();
+        let x = rewritten(branches);
         assert_eq!(x.get("oneOf").is_some(), x.get("discriminator").is_some());
         x["anyOf"] == *branches
+    }
+
+    fn node(number: &str) -> Value {
+        let next = json!({"$ref": format!("#/$defs/{number}")});
+        json!({"type": "object", "properties": {"next": next}, "required": ["next"]})
     }
 
     fn variant(kind: &str) -> Value {
@@ -187,7 +260,9 @@ mod tests {
             json!([{"type": "string"}, {"type": ["integer", "null"]}, {"type": "array"}]),
             json!([{"const": "a"}, {"enum": ["b", "c"]}, {"type": "number"}]),
             json!([variant("cat"), variant("dog")]),
-            json!([{"$ref": "#/$defs/cat"}, {"$ref": "#/$defs/dog"}, {"type": "null"}]),
+            json!([{"$ref": "#/$defs/0"}, {"$ref": "#/$defs/1"}, {"type": "null"}]),
+            (0..5000).map(|i| json!({"const": i})).collect(),
+            (0..2000).map(|i| variant(&i.to_string())).collect(),
         ] {
             assert!(is_rewritten(&branches), "{branches}");
         }
@@ -200,8 +275,12 @@ mod tests {
             json!([{"type": "integer"}, {"type": "number"}]),
             json!([{"const": 1}, {"const": 1.0}]),
             json!([{"type": "string"}, {"minLength": 1}]),
-            json!([{"$ref": "#/$defs/cat"}, {"$ref": "#/$defs/cat"}]),
-            json!([{"$ref": "#/$defs/loop"}, {"type": "null"}]),
+            json!([{"$ref": "#/$defs/0"}, {"$ref": "#/$defs/0"}]),
+            json!([{"$ref": "#/$defs/2"}, {"type": "null"}]),
+            json!([{"$ref": "#/$defs/3"}, {"$ref": "#/$defs/4"}]),
+            json!([{"const": [1]}, {"const": [2]}]),
+            json!([{"const": 0.0}, {"const": -0.0}]),
+            (0..3000).map(|i| json!({"type": "string", "pattern": i.to_string()})).collect(),
             // Objects without the property fit both, and so does what is no object.
             json!([{"type": "object", "properties": {"kind": {"const": 1}}}, {"type": "object", "properties": {"kind": {"const": 2}}}]),
             json!([{"properties": {"kind": {"const": 1}}, "required": ["kind"]}, {"properties": {"kind": {"const": 2}}}]),
@@ -214,6 +293,6 @@ mod tests {
     fn what_only_looks_like_a_keyword_is_left_alone() {
         let schema =
             json!({"properties": {"oneOf": {"const": {"oneOf": [{"type": "string"}, {"type": "null"}]}}}});
-        assert_eq!(as_any_of(schema.as_object().unwrap()), *schema.as_object().unwrap());
+        assert_eq!(Alternatives::new(&Map::new()).rewrite(&schema), schema);
     }
 }

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
 use super::*;
 use crate::tools::{Block, read_block};
 
@@ -30,6 +33,11 @@ fn follow(mut grammar: Grammar, tokenizer: &Tokenizer, text: &str) -> (String, b
     let mut logits = vec![0.0; VOCAB];
     grammar.restrict(&mut logits).unwrap();
     (text.to_owned(), logits[END as usize] == 0.0)
+}
+
+/// Whether `text` may be written, and the answer end after it.
+fn allows(grammar: &Grammar, tokenizer: &Tokenizer, text: &str) -> bool {
+    follow(grammar.clone(), tokenizer, text).1
 }
 
 fn weather() -> Value {
@@ -131,6 +139,207 @@ fn one_of_several_that_exclude_each_other_is_followed_in_answers_and_in_calls() 
 }
 
 #[test]
+fn references_in_tools_lead_where_they_lead_in_their_own_schema() {
+    let tokenizer = tokenizer();
+    let marks = ToolMarks::of(&tokenizer).unwrap();
+    let tree = json!({"type": "object", "properties": {"value": {"type": "integer"},
+        "children": {"type": "array", "items": {"$ref": "#"}}}, "required": ["value", "children"]});
+    let twice =
+        json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}}});
+    for name in ["f", "not-python"] {
+        let tools = [CallSchema { name, parameters: tree.as_object() }];
+        let grammar = compiler(&tokenizer).calls(&marks, &tools, false, None).unwrap();
+        let may_be = |children: &str| {
+            let call = match name {
+                "f" => format!("f(value=1, children={children})"),
+                name => {
+                    format!(r#"{{"name": "{name}", "arguments": {{"value": 1, "children": {children}}}}}"#)
+                }
+            };
+            allows(&grammar, &tokenizer, &format!("{}[{call}]{}", marks.start, marks.end))
+        };
+        assert!(may_be(r#"[{"value": 2, "children": []}]"#), "{name}");
+        assert!(!may_be("[[]]") && !may_be("[[], [[]]]") && !may_be("[{}]"), "{name}");
+    }
+    let tools = [CallSchema { name: "f", parameters: twice.as_object() }];
+    let grammar = compiler(&tokenizer).calls(&marks, &tools, false, None).unwrap();
+    let may_be = |b: &str| allows(&grammar, &tokenizer, &format!("{}[f(b={b})]{}", marks.start, marks.end));
+    assert!(may_be("5") && !may_be("{}"));
+}
+
+#[test]
+fn an_argument_that_may_never_be_given_is_not() {
+    let tokenizer = tokenizer();
+    let marks = ToolMarks::of(&tokenizer).unwrap();
+    let schema = json!({"type": "object", "properties": {"a": false, "b": true}});
+    let tools = [CallSchema { name: "f", parameters: schema.as_object() }];
+    let grammar = compiler(&tokenizer).calls(&marks, &tools, false, None).unwrap();
+    let may_be =
+        |inside: &str| allows(&grammar, &tokenizer, &format!("{}[f({inside})]{}", marks.start, marks.end));
+    assert!(may_be("") && may_be("b=1") && !may_be("a=1"));
+}
+
+#[test]
+fn json_has_a_space_where_one_is_usual_or_none() {
+    let tokenizer = tokenizer();
+    let grammar = compiler(&tokenizer).json_object().unwrap();
+    for good in [r#"{"a":[1,2],"b":{}}"#, r#"{"a": [1, 2], "b": {}}"#] {
+        assert!(allows(&grammar, &tokenizer, good), "{good}");
+    }
+    for bad in ["{\n}", "{ }", r#"{"a" :1}"#, r#"{"a":  1}"#, "{\"a\":[1,\n2]}"] {
+        assert!(!allows(&grammar, &tokenizer, bad), "{bad}");
+    }
+}
+
+#[test]
+fn a_name_is_not_written_another_way_to_pass_for_another() {
+    let tokenizer = tokenizer();
+    let grammar = compiler(&tokenizer)
+        .json(&json!({"properties": {"a": {"type": "integer"}}, "type": "object"}))
+        .unwrap();
+    assert!(allows(&grammar, &tokenizer, r#"{"a": 1, "b": "x"}"#));
+    assert!(!allows(&grammar, &tokenizer, r#"{"\u0061": "x"}"#));
+}
+
+#[test]
+fn patterns_fit_what_they_fit_in_browsers() {
+    let tokenizer = tokenizer();
+    let table = [
+        (r"^[\x00-\x1f]{1,3}$", r#""\n""#, r#""\"""#),
+        (r#"^[^"]*$"#, r#""a\n\\""#, r#""\"""#),
+        (r"^[^\\]*$", r#""\"""#, r#""\\""#),
+        (r#"^([^"]|\x00)*$"#, r#""a""#, r#""\"""#),
+        ("^[[:alpha:]]$", r#""a]""#, r#""b""#),
+        ("^[a-z&&[aeiou]]$", r#""z]""#, r#""a""#),
+        (r"^\s$", "\"\u{a0}\"", "\"\u{85}\""),
+        (r"^\d\w$", r#""1a""#, "\"٣a\""),
+        (r"^.$", "\"😀\"", r#""\n""#),
+        ("^a|b$", r#""xb""#, r#""xa""#),
+        ("(^a|b)$", r#""xb""#, r#""xa""#),
+        ("(?<stop>a)", r#""xax""#, r#""x""#),
+        ("^$", r#""""#, r#""a""#),
+    ];
+    for (pattern, good, bad) in table {
+        let grammar = compiler(&tokenizer).json(&json!({"type": "string", "pattern": pattern})).unwrap();
+        assert!(allows(&grammar, &tokenizer, good), "{pattern} {good}");
+        assert!(!allows(&grammar, &tokenizer, bad), "{pattern} {bad}");
+    }
+}
+
+#[test]
+fn what_is_too_much_is_refused_before_it_is_tried() {
+    let tokenizer = tokenizer();
+    let compiler = compiler(&tokenizer);
+    let definitions: Map<String, Value> = (0..1000)
+        .map(|i| (format!("d{i}"), json!({"$ref": format!("#/$defs/d{}", (i + 1) % 1000)})))
+        .collect();
+    let many = |count: usize, schema: &dyn Fn(usize) -> Value| -> Value { (0..count).map(schema).collect() };
+    let table = [
+        (json!({"$ref": "#/$defs/d0", "$defs": definitions}), "1000 deep"),
+        (
+            json!({"allOf": many(400, &|i| json!({"type": "string", "pattern": format!("^.*{i}.*$")}))}),
+            "20 patterns",
+        ),
+        (json!({"oneOf": many(20_000, &|i| json!({"const": i}))}), "10000 schemas"),
+        (json!({"enum": many(20_000, &|i| json!(i))}), "10000 values"),
+        (json!({"const": "x".repeat(300_000)}), "250000 bytes"),
+        (
+            json!({"oneOf": many(3000, &|i| json!({"type": "object", "properties": {"k": {"const": i}, "v": {}, "w": {}}, "required": ["k"]}))}),
+            "10000 schemas",
+        ),
+        (json!({"type": "string", "pattern": "(".repeat(5000)}), "50 deep"),
+        (json!({"allOf": [{"multipleOf": 65537}, {"multipleOf": 65539}]}), "too large together"),
+        (json!({"oneOf": [{"type": "string"}, {"minLength": 1}]}), "anyOf"),
+    ];
+    for (schema, why) in table {
+        let reason = compiler.json(&schema).unwrap_err().reason;
+        assert!(reason.contains(why), "{reason}");
+        assert!(!reason.contains("coerce"), "{reason}");
+    }
+}
+
+#[test]
+fn what_is_as_deep_as_allowed_has_room() {
+    let tokenizer = tokenizer();
+    let chain = |link: &dyn Fn(usize) -> Value, links: usize| {
+        let mut definitions: Map<String, Value> =
+            (0..links).map(|i| (format!("d{i}"), link(i + 1))).collect();
+        definitions.insert(format!("d{links}"), json!({"type": "object"}));
+        json!({"$ref": "#/$defs/d0", "$defs": definitions})
+    };
+    let plain = chain(&|next| json!({"$ref": format!("#/$defs/d{next}")}), 900);
+    let joined =
+        chain(&|next| json!({"allOf": [{"$ref": format!("#/$defs/d{next}")}, {"type": "object"}]}), 450);
+    for schema in [plain, joined] {
+        assert!(allows(&compiler(&tokenizer).json(&schema).unwrap(), &tokenizer, "{}"));
+    }
+}
+
+/// Answers chosen at random among those allowed, as far as they come to an end.
+fn samples(grammar: &Grammar, tokenizer: &Tokenizer, seed: u64) -> Option<String> {
+    const MOST_TOKENS: usize = 60;
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let (mut grammar, mut tokens) = (grammar.clone(), Vec::new());
+    while tokens.len() < MOST_TOKENS {
+        let mut logits = vec![0.0; VOCAB];
+        grammar.restrict(&mut logits).unwrap();
+        let allowed: Vec<u32> = (0..VOCAB as u32).filter(|&token| logits[token as usize] == 0.0).collect();
+        // What closes a string or a list comes up as often as all else, so that answers end.
+        let closing = allowed.iter().copied().filter(|&token| {
+            token == END || matches!(tokenizer.token_bytes(token).as_deref(), Some(b"\"" | b"]" | b"}"))
+        });
+        let closing: Vec<u32> = closing.collect();
+        let among = if closing.is_empty() || random.random_bool(0.5) { &allowed } else { &closing };
+        let token = among[random.random_range(0..among.len())];
+        if token == END || token == 2 {
+            return Some(tokenizer.decode(&tokens, lone_lfm::SpecialText::Keep));
+        }
+        grammar.accept(token).unwrap();
+        tokens.push(token);
+    }
+    None
+}
+
+/// Whether somebody else's reading of JSON Schema agrees.
+fn validates(value: &Value, schema: &Value) -> bool {
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource("schema.json", schema.clone()).unwrap();
+    let index = compiler.compile("schema.json", &mut schemas).unwrap();
+    schemas.validate(value, index).is_ok()
+}
+
+#[test]
+fn whatever_ends_validates() {
+    let tokenizer = tokenizer();
+    let schemas = [
+        json!({"type": "object", "properties": {"value": {"type": "boolean"}, "next": {"$ref": "#"}}, "required": ["value"], "additionalProperties": false}),
+        json!({"properties": {"a": {"enum": [1, null]}, "b": {"$ref": "#/properties/a"}}, "type": "object", "additionalProperties": {"type": "boolean"}}),
+        json!({"type": "array", "items": {"$ref": "#/$defs/pair"}, "minItems": 1, "$defs": {
+            "pair": {"type": "array", "prefixItems": [{"$ref": "#/$defs/word"}, {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/pair"}]}], "minItems": 2, "items": false},
+            "word": {"type": "string", "pattern": "^[^\"x]{0,3}$"}}}),
+        json!({"$id": "https://example.com/x.json", "$ref": "https://example.com/x.json#/$defs/a%20b", "$defs": {"a b": {"type": "integer", "minimum": -9_223_372_036_854_775_808_i64, "maximum": 9_223_372_036_854_775_807_i64}}}),
+        json!({"type": "integer", "exclusiveMaximum": 1_152_921_504_606_846_976_i64, "minimum": 1_152_921_504_606_846_000_i64}),
+        json!({"type": "number", "minimum": -1e300, "maximum": 2.5, "multipleOf": 0.5}),
+        json!({"type": "string", "pattern": r"\d|^\W[^a]$", "maxLength": 5}),
+        json!({"type": "string", "pattern": r"^[\x00-\x1f]{1,3}$"}),
+        json!({"type": "object", "patternProperties": {"^[a-c]$": {"type": "null"}}, "additionalProperties": {"const": 7}, "minProperties": 1}),
+        json!({"oneOf": [{"type": "object", "properties": {"kind": {"const": "a"}, "x": {"$ref": "#"}}, "required": ["kind"], "additionalProperties": false},
+            {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"], "additionalProperties": false}]}),
+    ];
+    let compiler = compiler(&tokenizer);
+    let mut ended = 0;
+    for schema in &schemas {
+        let grammar = compiler.json(schema).unwrap();
+        for text in (0..6).filter_map(|seed| samples(&grammar, &tokenizer, seed)) {
+            let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert!(validates(&value, schema), "{text} {schema}");
+            ended += 1;
+        }
+    }
+    assert!(ended >= 30, "{ended}");
+}
+
+#[test]
 fn what_cannot_be_followed_is_refused() {
     let tokenizer = tokenizer();
     let compiler = compiler(&tokenizer);
@@ -142,6 +351,12 @@ fn what_cannot_be_followed_is_refused() {
         json!({"anyOf": [{"$ref": "#"}]}),
         json!({"type": "string", "x-guidance": {"lenient": true}}),
         json!({"type": "string", "pattern": "(?=a)b"}),
+        json!({"type": "integer", "minimum": 1e30, "maximum": 1e31}),
+        json!({"const": 9_007_199_254_740_993_i64}),
+        json!({"type": "object", "minProperties": 2}),
+        json!({"$ref": "#name", "$defs": {"x": {"$anchor": "name"}}}),
+        json!({"$ref": "https://example.com/x"}),
+        json!({"properties": {"a": {"$id": "a.json", "items": {"$ref": "#"}}}}),
     ] {
         assert!(compiler.json(&schema).is_err(), "{schema}");
     }
