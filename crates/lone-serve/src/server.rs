@@ -46,7 +46,7 @@ pub fn serve(
             tokio::time::sleep(STOP_CHECK).await;
         }
     };
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let listener = TcpListener::from_std(listener)?;
         let server = Arc::new(server);
         let connections = accept(listener, &server, stop).await;
@@ -60,7 +60,10 @@ pub fn serve(
             tokio::time::timeout(LAST_WORDS, ended).await.ok();
         }
         Ok(())
-    })
+    });
+    // What is still being prepared is for nobody.
+    runtime.shutdown_background();
+    outcome
 }
 
 /// Accepts connections until `stop`, and returns those there are then.

@@ -45,13 +45,15 @@ impl Server {
         self
     }
 
-    /// Does what takes long enough to hold up other requests.
+    /// Does what takes long enough to hold up other requests, and waits for it as long as for a whole answer.
     pub(crate) async fn work<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Server) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let server = Arc::clone(self);
-        let outcome = tokio::task::spawn_blocking(move || work(&server)).await;
+        let limit = self.options.request_timeout;
+        let outcome = tokio::time::timeout(limit, tokio::task::spawn_blocking(move || work(&server))).await;
+        let outcome = outcome.map_err(|_| ApiError::timed_out(limit))?;
         outcome.unwrap_or_else(|_| Err(ApiError::internal("the request could not be prepared")))
     }
 }

@@ -99,6 +99,13 @@ fn schemas_that_cannot_be_followed_are_refused_by_name() {
     assert_eq!(refused(schema(&json!({"type": "nonsense"}))), "response_format.json_schema.schema");
     assert_eq!(refused(schema(&json!({"oneOf": [{}, {}]}))), "response_format.json_schema.schema");
     assert_eq!(refused(schema(&json!({"$ref": "#"}))), "response_format.json_schema.schema");
+    let chain = (0..1000).map(|i| (format!("d{i}"), json!({"$ref": format!("#/$defs/d{}", (i + 1) % 1000)})));
+    let chain = json!({"$ref": "#/$defs/d0", "$defs": chain.collect::<Value>()});
+    assert_eq!(refused(schema(&chain)), "response_format.json_schema.schema");
+    let patterns = (0..2000).map(|i| json!({"type": "string", "pattern": format!("^.*{i}.*$")}));
+    let patterns = json!({"allOf": patterns.collect::<Value>()});
+    assert_eq!(refused(schema(&patterns)), "response_format.json_schema.schema");
+    assert_eq!(host.get("/health").status, 200);
 }
 
 #[test]
