@@ -62,8 +62,8 @@ def chat():
 def watts():
     """Shown where the server has a meter; told here as such a server tells them."""
     assert " W" not in by("figures").text
-    browser.execute_script("show(0, 0, null, { predicted_per_second: 50, energy: { watts: 4.2 } })")
-    assert by("figures").text == "50.0 tok/s · 4.2 W", by("figures").text
+    browser.execute_script("show(0, 0, null, { predicted_per_second: 50, cache_n: 3, energy: { watts: 4.2 } })")
+    assert by("figures").text == "50.0 tok/s · 4.2 W · 3 cached", by("figures").text
 
 
 def markup():

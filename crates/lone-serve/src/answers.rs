@@ -82,9 +82,9 @@ impl Answers {
                 Err(ApiError::internal(format!("the answer failed: {reason}")))
             }
             Ok(Some((index, news))) => {
+                self.tally.hear(index, &news);
                 if let News::Ended(ended) = &news {
                     self.missing -= 1;
-                    self.tally.add(index, ended);
                     self.server.metrics.answered(ended);
                     if self.missing == 0
                         && let Some(energy) = self.energy()

@@ -33,7 +33,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     let request = ChatRequest::parse(fields)?;
     let streams = request.choosing.streams();
     let answers_per_prompt = request.choosing.answers();
-    let includes_usage = request.choosing.includes_usage();
+    let usage_told = request.choosing.usage_told();
     let Prepared { requests, parts, parallel_calls } =
         server.work(move |server| prepare(server, &request)).await?;
     let stop_tokens = server.model.facts.eos_token_ids.clone();
@@ -47,7 +47,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     let choices: Vec<Choice> = requests.iter().map(|_| choice()).collect();
     let mut answers = Answers::to(&server, requests, answers_per_prompt)?;
     if streams {
-        return Ok(sse::respond(answers, ChatTeller::new(server, identity, choices, includes_usage)));
+        return Ok(sse::respond(answers, ChatTeller::new(server, identity, choices, usage_told)));
     }
     let mut choices: Vec<_> = choices.into_iter().map(|choice| (choice, ChatChoice::empty())).collect();
     while let Some((index, news)) = answers.next().await? {

@@ -12,7 +12,7 @@ use crate::chat::answers;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::{Identity, fresh, now};
 use crate::reply::{Completion, CompletionChoice, CompletionLogprobs, Offsets};
-use crate::request::{CompletionRequest, Fields};
+use crate::request::{CompletionRequest, Fields, UsageTold};
 use crate::sse::{self, Teller, data, done};
 use crate::state::{Server, Shared};
 use crate::tally::Tally;
@@ -31,7 +31,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     let request = CompletionRequest::parse(fields)?;
     let streams = request.choosing.streams();
     let answers_per_prompt = request.choosing.answers();
-    let includes_usage = request.choosing.includes_usage();
+    let usage_told = request.choosing.usage_told();
     let requests = server.work(move |server| prepare(server, request)).await?;
     let identity = Identity {
         id: fresh("cmpl-"),
@@ -42,7 +42,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     let stop_tokens = &server.model.facts.eos_token_ids;
     let choices: Vec<Choice> = requests.iter().map(|_| Choice::new(stop_tokens.clone())).collect();
     let mut answers = Answers::to(&server, requests, answers_per_prompt)?;
-    let mut teller = CompletionTeller { server, identity, choices, includes_usage };
+    let mut teller = CompletionTeller { server, identity, choices, usage_told };
     if streams {
         return Ok(sse::respond(answers, teller));
     }
@@ -55,7 +55,8 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
         }
     }
     let tally = answers.tally();
-    let completion = Completion::new(&teller.identity, whole).costing(tally.usage(0), tally.timings());
+    let completion =
+        Completion::new(&teller.identity, whole).costing(Some(tally.usage(0)), Some(tally.timings()));
     Ok(Json(completion).into_response())
 }
 
@@ -127,7 +128,7 @@ struct CompletionTeller {
     server: Shared,
     identity: Identity,
     choices: Vec<Choice>,
-    includes_usage: bool,
+    usage_told: UsageTold,
 }
 
 impl CompletionTeller {
@@ -142,16 +143,19 @@ impl Teller for CompletionTeller {
         Vec::new()
     }
 
-    fn hear(&mut self, index: usize, news: News) -> Vec<SseEvent> {
+    fn hear(&mut self, index: usize, news: News, tally: &Tally) -> Vec<SseEvent> {
         let piece = self.piece(index, news);
-        piece.into_iter().map(|piece| data(&Completion::new(&self.identity, vec![piece]))).collect()
+        let usage = self.usage_told.always.then(|| tally.usage(0));
+        let chunk = |piece| Completion::new(&self.identity, vec![piece]).costing(usage, None);
+        piece.into_iter().map(|piece| data(&chunk(piece))).collect()
     }
 
     fn end(&mut self, tally: &Tally) -> Vec<SseEvent> {
-        if !self.includes_usage {
+        if !self.usage_told.at_end {
             return vec![done()];
         }
-        let last = Completion::new(&self.identity, Vec::new()).costing(tally.usage(0), tally.timings());
+        let last =
+            Completion::new(&self.identity, Vec::new()).costing(Some(tally.usage(0)), Some(tally.timings()));
         vec![data(&last), done()]
     }
 

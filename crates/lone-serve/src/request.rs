@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 pub(crate) use chat::ChatRequest;
-pub(crate) use choosing::{Choosing, within};
+pub(crate) use choosing::{Choosing, UsageTold, within};
 pub(crate) use completion::{CompletionRequest, Prompt};
 pub(crate) use fields::{Fields, typed};
 pub(crate) use format::Format;

@@ -51,7 +51,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
         return Ok(sse::respond(answers, teller));
     }
     while let Some((index, news)) = answers.next().await? {
-        teller.hear(index, news);
+        teller.hear(index, news, answers.tally());
     }
     teller.end(answers.tally());
     Ok(Json(teller.output.into_response()).into_response())
@@ -116,7 +116,7 @@ impl Teller for ResponseTeller {
         self.events(events)
     }
 
-    fn hear(&mut self, _: usize, news: News) -> Vec<Event> {
+    fn hear(&mut self, _: usize, news: News, _: &Tally) -> Vec<Event> {
         let pieces = self.choice.hear(&self.server.model.tokenizer, news);
         let events = pieces.into_iter().flat_map(|piece| self.output.add(piece)).collect();
         self.events(events)

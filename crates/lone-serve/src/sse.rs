@@ -21,8 +21,8 @@ const QUIET: Duration = Duration::from_secs(10);
 pub(crate) trait Teller: Send + 'static {
     /// Events before any news.
     fn begin(&mut self) -> Vec<Event>;
-    /// Events that news of answer number `index` makes.
-    fn hear(&mut self, index: usize, news: News) -> Vec<Event>;
+    /// Events that news of answer number `index` makes, after which the answers have cost so much.
+    fn hear(&mut self, index: usize, news: News, tally: &Tally) -> Vec<Event>;
     /// Events after the end of the last answer.
     fn end(&mut self, tally: &Tally) -> Vec<Event>;
     /// Events when there will be no more news.
@@ -59,7 +59,7 @@ impl<T: Teller> Telling<T> {
                 return None;
             }
             let events = match self.answers.next().await {
-                Ok(Some((index, news))) => self.teller.hear(index, news),
+                Ok(Some((index, news))) => self.teller.hear(index, news, self.answers.tally()),
                 Ok(None) => {
                     self.is_over = true;
                     self.teller.end(self.answers.tally())

@@ -1,7 +1,7 @@
 //! What the answers to a request cost, for `usage`, `timings` and the log.
 
 use lone_energy::Energy;
-use lone_engine::{Ended, Phase, Request, Stats};
+use lone_engine::{Ended, Event, News, Phase, Request, Stats};
 
 use crate::reply::{CompletionTokensDetails, EnergyUse, PromptTokensDetails, Timings, Usage};
 
@@ -12,6 +12,7 @@ pub(crate) struct Tally {
     prompt_tokens: usize,
     /// Those of them that a session held already.
     cached_tokens: usize,
+    /// Of all answers so far.
     answer_tokens: usize,
     /// Of all answers, prompts that repeat included.
     stats: Stats,
@@ -34,12 +35,19 @@ impl Tally {
         }
     }
 
-    /// Counts answer number `index`.
-    pub(crate) fn add(&mut self, index: usize, ended: &Ended) {
+    /// Counts what answer number `index` brings.
+    pub(crate) fn hear(&mut self, index: usize, news: &News) {
+        match news {
+            News::Event(Event::Token { .. }) => self.answer_tokens += 1,
+            News::Ended(ended) => self.end(index, ended),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, index: usize, ended: &Ended) {
         if !self.repeats[index] {
             self.cached_tokens += ended.stats.reused_tokens;
         }
-        self.answer_tokens += ended.tokens;
         self.stats += ended.stats;
     }
 

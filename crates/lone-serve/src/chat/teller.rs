@@ -6,7 +6,8 @@ use lone_engine::News;
 use super::choice::{Choice, Piece};
 use crate::error::ApiError;
 use crate::identity::Identity;
-use crate::reply::{ChatChunk, ChunkChoice, Delta};
+use crate::reply::{ChatChunk, ChunkChoice, Delta, Usage};
+use crate::request::UsageTold;
 use crate::sse::{Teller, data, done};
 use crate::state::Shared;
 use crate::tally::Tally;
@@ -15,7 +16,7 @@ pub(super) struct ChatTeller {
     server: Shared,
     identity: Identity,
     choices: Vec<Choice>,
-    includes_usage: bool,
+    usage_told: UsageTold,
 }
 
 impl ChatTeller {
@@ -23,14 +24,19 @@ impl ChatTeller {
         server: Shared,
         identity: Identity,
         choices: Vec<Choice>,
-        includes_usage: bool,
+        usage_told: UsageTold,
     ) -> Self {
-        ChatTeller { server, identity, choices, includes_usage }
+        ChatTeller { server, identity, choices, usage_told }
     }
 
-    fn chunk(&self, index: usize, piece: Piece) -> Event {
+    fn chunk(&self, index: usize, piece: Piece, usage: Option<Usage>) -> Event {
         let Piece { delta, logprobs, finish_reason } = piece;
-        data(&ChatChunk::new(&self.identity, vec![ChunkChoice { index, delta, logprobs, finish_reason }]))
+        let choices = vec![ChunkChoice { index, delta, logprobs, finish_reason }];
+        data(&ChatChunk::new(&self.identity, choices).costing(usage, None))
+    }
+
+    fn usage(&self, tally: &Tally) -> Usage {
+        tally.usage(self.choices.iter().map(Choice::reasoning_tokens).sum())
     }
 }
 
@@ -38,22 +44,23 @@ impl Teller for ChatTeller {
     fn begin(&mut self) -> Vec<Event> {
         let opening = |index| {
             let delta = Delta { role: Some("assistant"), content: Some(String::new()), ..Delta::default() };
-            self.chunk(index, Piece { delta, ..Piece::default() })
+            self.chunk(index, Piece { delta, ..Piece::default() }, None)
         };
         (0..self.choices.len()).map(opening).collect()
     }
 
-    fn hear(&mut self, index: usize, news: News) -> Vec<Event> {
+    fn hear(&mut self, index: usize, news: News, tally: &Tally) -> Vec<Event> {
         let pieces = self.choices[index].hear(&self.server.model.tokenizer, news);
-        pieces.into_iter().map(|piece| self.chunk(index, piece)).collect()
+        let usage = self.usage_told.always.then(|| self.usage(tally));
+        pieces.into_iter().map(|piece| self.chunk(index, piece, usage)).collect()
     }
 
     fn end(&mut self, tally: &Tally) -> Vec<Event> {
-        if !self.includes_usage {
+        if !self.usage_told.at_end {
             return vec![done()];
         }
-        let reasoning_tokens = self.choices.iter().map(Choice::reasoning_tokens).sum();
-        let last = ChatChunk::last(&self.identity, tally.usage(reasoning_tokens), tally.timings());
+        let last = ChatChunk::new(&self.identity, Vec::new())
+            .costing(Some(self.usage(tally)), Some(tally.timings()));
         vec![data(&last), done()]
     }
 

@@ -56,10 +56,10 @@ pub(crate) struct ChatChunk {
     model: String,
     system_fingerprint: String,
     choices: Vec<ChunkChoice>,
-    /// In the last chunk, if it was asked for.
+    /// In the last chunk or in all, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
-    /// Likewise.
+    /// In the last chunk, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     timings: Option<Timings>,
 }
@@ -131,10 +131,8 @@ impl ChatChunk {
         ChatChunk { id, object, created, model, system_fingerprint: fingerprint, choices, usage, timings }
     }
 
-    /// The chunk that says what the answers cost.
-    pub(crate) fn last(identity: &Identity, usage: Usage, timings: Timings) -> Self {
-        let mut chunk = ChatChunk::new(identity, Vec::new());
-        (chunk.usage, chunk.timings) = (Some(usage), Some(timings));
-        chunk
+    /// The same, with what the answers have cost so far.
+    pub(crate) fn costing(self, usage: Option<Usage>, timings: Option<Timings>) -> Self {
+        ChatChunk { usage, timings, ..self }
     }
 }

@@ -16,10 +16,10 @@ pub(crate) struct Completion {
     model: String,
     system_fingerprint: String,
     choices: Vec<CompletionChoice>,
-    /// Of a stream only in the last chunk, if it was asked for.
+    /// Of a stream in the last chunk or in all, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
-    /// Likewise.
+    /// Of a stream in the last chunk, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     timings: Option<Timings>,
 }
@@ -43,8 +43,7 @@ impl Completion {
     }
 
     /// The same, with what it cost.
-    pub(crate) fn costing(mut self, usage: Usage, timings: Timings) -> Self {
-        (self.usage, self.timings) = (Some(usage), Some(timings));
-        self
+    pub(crate) fn costing(self, usage: Option<Usage>, timings: Option<Timings>) -> Self {
+        Completion { usage, timings, ..self }
     }
 }

@@ -68,8 +68,19 @@ pub(crate) enum Stop {
 pub(crate) struct StreamOptions {
     /// Whether a last chunk, with no choices, says what the answers cost.
     pub(crate) include_usage: Option<bool>,
+    /// Whether every chunk says what they have cost so far, too. Not in OpenAI's API.
+    pub(crate) continuous_usage_stats: Option<bool>,
     /// Accepted without effect: chunks are not padded.
     pub(crate) include_obfuscation: Option<bool>,
+}
+
+/// When a stream says what its answers cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UsageTold {
+    /// In a chunk of its own.
+    pub(crate) at_end: bool,
+    /// In every chunk with news.
+    pub(crate) always: bool,
 }
 
 impl Choosing {
@@ -117,8 +128,10 @@ impl Choosing {
         self.stream.unwrap_or(false)
     }
 
-    pub(crate) fn includes_usage(&self) -> bool {
-        self.stream_options.and_then(|options| options.include_usage).unwrap_or(false)
+    pub(crate) fn usage_told(&self) -> UsageTold {
+        let StreamOptions { include_usage, continuous_usage_stats, .. } =
+            self.stream_options.unwrap_or_default();
+        UsageTold { at_end: include_usage.unwrap_or(false), always: continuous_usage_stats.unwrap_or(false) }
     }
 
     pub(crate) fn answers(&self) -> u32 {

@@ -52,6 +52,25 @@ fn an_answer_has_openais_shape_and_says_what_it_cost() {
 }
 
 #[test]
+fn every_chunk_says_what_was_used_so_far_if_asked() {
+    let host = Host::new();
+    let options = json!({"include_usage": true, "continuous_usage_stats": true});
+    let chunks =
+        host.stream("/v1/chat/completions", &france(json!({"stream": true, "stream_options": options})));
+    let used = |chunk: &Value| chunk["usage"]["completion_tokens"].as_u64();
+    let counts: Vec<u64> = chunks.iter().filter_map(used).collect();
+    assert!(counts.len() > 3 && counts.is_sorted() && counts[0] <= 2, "{counts:?}");
+    let whole = host.chat(&france(json!({})));
+    assert_eq!(counts.last().copied(), used(&whole));
+    assert!(
+        chunks
+            .iter()
+            .filter(|chunk| used(chunk).is_some())
+            .all(|chunk| chunk["usage"]["prompt_tokens"] == 16)
+    );
+}
+
+#[test]
 fn a_stop_string_ends_a_stream_and_nothing_of_it_is_sent() {
     let host = Host::new();
     for stop in ["Paris", "ce is Pa", "."] {
