@@ -101,7 +101,7 @@ impl Answers {
     /// What the machine has used since the request was made.
     fn energy(&self) -> Option<Energy> {
         let (meter, begin) = (self.server.meter.as_ref()?, self.begin.as_ref()?);
-        Some(meter.between(begin, &meter.mark()?))
+        meter.measured(begin, &meter.mark()?)
     }
 
     /// What the answers have cost so far.

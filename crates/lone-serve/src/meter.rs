@@ -26,4 +26,9 @@ impl Meter {
     pub(crate) fn between(&self, from: &Mark, to: &Mark) -> Energy {
         self.watch().between(from, to)
     }
+
+    /// The same, if that was long enough for this meter.
+    pub(crate) fn measured(&self, from: &Mark, to: &Mark) -> Option<Energy> {
+        self.watch().measured(from, to)
+    }
 }

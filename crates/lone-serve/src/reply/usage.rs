@@ -52,7 +52,7 @@ pub(crate) struct Timings {
     pub(crate) draft_n_accepted: usize,
     /// Those of the passes that checked any.
     pub(crate) draft_passes: usize,
-    /// Absent where the machine has no meter that may be read.
+    /// Absent where the machine has no meter that may be read, or the answer was too short for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) energy: Option<EnergyUse>,
 }
