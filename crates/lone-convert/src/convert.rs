@@ -50,7 +50,8 @@ pub fn convert(
     let bytes = plan.weight_bytes() + 2 * embeddings.elements() as u64;
     let staging = target.stage()?;
     space::check(staging.path(), out, bytes)?;
-    progress.begin(Phase::Write, bytes);
+    let phase = if matches!(palettizer, Palettizer::Calibrated(_)) { Phase::Fit } else { Phase::Write };
+    progress.begin(phase, bytes);
     let conversion = write(checkpoint, options, &survey, plan, palettizer, &staging, progress)
         .and_then(|conversion| staging.commit().map(|()| conversion));
     let mut conversion = conversion.map_err(|error| error.with_space(out, bytes))?;

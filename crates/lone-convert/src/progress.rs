@@ -7,6 +7,8 @@ pub enum Phase {
     Survey,
     /// Measuring what palettes cost, to choose among them.
     Choose,
+    /// Fitting palettes to text, and writing the bundle.
+    Fit,
     /// Writing the bundle.
     Write,
 }

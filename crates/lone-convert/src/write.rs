@@ -50,12 +50,13 @@ impl<'a> BundleFiles<'a> {
         progress: &mut dyn Progress,
     ) -> Result<Vec<Graph>, ConvertError> {
         let names = package_names(packages);
-        // The largest first, so that workers end at about the same time.
-        let mut files = vec![WeightFile::Embeddings(embeddings)];
-        files.extend(names.iter().zip(packages).map(|(name, plan)| WeightFile::Package { name, plan }));
+        let mut files: Vec<_> =
+            names.iter().zip(packages).map(|(name, plan)| WeightFile::Package { name, plan }).collect();
         // Palettes have workers of their own, on one matrix, and calibration goes through the layers in their order.
         let palettized = packages.iter().flat_map(|plan| &plan.sources).any(Source::is_palettized);
         let count = if palettized { 1 } else { workers::processors() };
+        // The largest first, so that workers end at about the same time; or last what takes less time than it looks.
+        files.insert(if palettized { files.len() } else { 0 }, WeightFile::Embeddings(embeddings));
         let hashes = workers::spread(&files, count, progress, |file, report| match file {
             WeightFile::Embeddings(table) => self.write_embeddings(table, report),
             WeightFile::Package { name, plan } => self.write_package(name, plan, palettizer, report),

@@ -20,7 +20,7 @@ mod warning;
 pub use chat::{ChatError, ChatTemplate, Conversation};
 pub use checkpoint::{Checkpoint, CheckpointError, Tensor};
 pub use config::{Arch, Config, ConfigError, LayerKind};
-pub use reference::{Reference, ReferenceError, Stage, Substitute};
+pub use reference::{Passage, Reference, ReferenceError, Stage, Substitute};
 pub use rope::{Rope, RopeTables};
 pub use special_tokens::SpecialTokens;
 pub use tokenizer::{DecodeStream, SpecialText, Tokenizer, TokenizerError};

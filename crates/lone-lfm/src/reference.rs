@@ -8,15 +8,16 @@
 mod attention;
 mod linear;
 mod norm;
+mod passage;
 mod short_conv;
 
-use std::cell::RefCell;
 use std::fmt::Debug;
 use std::ops::Range;
 
 use crate::checkpoint::{LayerTensors, Operator};
 use crate::{Checkpoint, Config, LayerKind, Tensor};
 use linear::Linear;
+pub use passage::Passage;
 
 /// A place in the network whose hidden state can be observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +94,7 @@ impl<'a> Reference<'a> {
         let mut x = self.embed(tokens)?;
         observe(Stage::Embeddings, &x);
         for layer in 0..self.checkpoint.config().layers.len() {
-            self.block(layer, self.linear()).forward(&mut x);
+            self.layer(layer, &mut x);
             observe(Stage::Layer(layer), &x);
         }
         self.final_norm(&mut x);
@@ -118,12 +119,15 @@ impl<'a> Reference<'a> {
         Ok(x)
     }
 
-    /// Runs one layer on `x`, the residual stream `(T, D)` of a sequence from position 0 on. `watch` is told what the
-    /// linear layers read: the matrices, and their common input `(T, C)`.
-    pub fn layer(&self, layer: usize, x: &mut [f32], watch: &mut dyn FnMut(&[Tensor<'_>], &[f32])) {
-        let watch = RefCell::new(watch);
-        let watch = |weights: &[Tensor<'_>], x: &[f32]| (watch.borrow_mut())(weights, x);
-        self.block(layer, Linear { watch: Some(&watch), ..self.linear() }).forward(x);
+    /// Runs one layer on `x`, the residual stream `(T, D)` of a sequence from position 0 on.
+    pub fn layer(&self, layer: usize, x: &mut [f32]) {
+        let (block, lengths) = (self.block(layer), [x.len() / self.checkpoint.config().hidden_size]);
+        let read = block.operator_input(x);
+        let inside = block.operator(&read, &lengths);
+        block.add_operator_output(x, &inside);
+        let read = block.feed_forward_input(x);
+        let inside = block.feed_forward(&read);
+        block.add_feed_forward_output(x, &inside);
     }
 
     /// The final norm, which makes what the head reads of the last layer's output `(T, D)`.
@@ -147,16 +151,21 @@ impl<'a> Reference<'a> {
     }
 
     fn linear(&self) -> Linear<'a> {
-        Linear { threads: self.threads, watch: None, substitute: self.substitute }
+        Linear { threads: self.threads, substitute: self.substitute }
     }
 
-    fn block<'b>(&'b self, layer: usize, linear: Linear<'b>) -> Block<'b> {
+    fn block(&self, layer: usize) -> Block<'a> {
         let config = self.checkpoint.config();
-        Block { config, kind: config.layers[layer], tensors: self.checkpoint.layer(layer), linear }
+        let tensors = self.checkpoint.layer(layer);
+        Block { config, kind: config.layers[layer], tensors, linear: self.linear() }
     }
 }
 
-/// One layer.
+/// One layer, cut in front of the matrices: x is the residual stream `(T, D)` of some sequences, one after the other.
+///
+/// ```text
+/// x ─▶ norm ─▶ operator ─▶ out_proj ─▶ + ─▶ norm ─▶ w1, w3, silu ─▶ w2 ─▶ + ─▶ x
+/// ```
 struct Block<'a> {
     config: &'a Config,
     kind: LayerKind,
@@ -165,20 +174,46 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// `x` is `(T, D)`.
-    fn forward(&self, x: &mut [f32]) {
-        let tensors = &self.tensors;
-        let mut y = self.normed(x, tensors.operator_norm);
-        y = match &tensors.operator {
-            Operator::Conv(conv) => short_conv::forward(self.config, conv, self.linear, &y),
-            Operator::Attention(attention) => {
-                attention::forward(self.config, self.kind, attention, self.linear, &y)
-            }
-        };
-        self.add(x, y, tensors.post_operator_norm);
+    /// What the operator reads.
+    fn operator_input(&self, x: &[f32]) -> Vec<f32> {
+        self.normed(x, self.tensors.operator_norm)
+    }
 
-        let normed = self.normed(x, tensors.ffn_norm);
-        self.add(x, self.feed_forward(&normed), tensors.post_ffn_norm);
+    /// What the operator's last matrix reads, of what its first ones read; `lengths` are those of the sequences.
+    fn operator(&self, read: &[f32], lengths: &[usize]) -> Vec<f32> {
+        match &self.tensors.operator {
+            Operator::Conv(conv) => short_conv::forward(self.config, conv, self.linear, read, lengths),
+            Operator::Attention(attention) => {
+                attention::forward(self.config, self.kind, attention, self.linear, read, lengths)
+            }
+        }
+    }
+
+    /// Adds what that matrix makes of what it reads.
+    fn add_operator_output(&self, x: &mut [f32], read: &[f32]) {
+        let (matrix, bias) = match &self.tensors.operator {
+            Operator::Conv(conv) => (conv.out_proj, conv.out_proj_bias),
+            Operator::Attention(attention) => (attention.o_proj, None),
+        };
+        self.add(x, self.linear.apply(read, matrix, bias), self.tensors.post_operator_norm);
+    }
+
+    /// What w1 and w3 read.
+    fn feed_forward_input(&self, x: &[f32]) -> Vec<f32> {
+        self.normed(x, self.tensors.ffn_norm)
+    }
+
+    /// What w2 reads: `silu(w1(x)) * w3(x)`.
+    fn feed_forward(&self, read: &[f32]) -> Vec<f32> {
+        let mut gate = self.linear.apply(read, self.tensors.w1, None);
+        let up = self.linear.apply(read, self.tensors.w3, None);
+        gate.iter_mut().zip(&up).for_each(|(gate, up)| *gate = *gate * sigmoid(*gate) * up);
+        gate
+    }
+
+    /// Adds what w2 makes of what it reads.
+    fn add_feed_forward_output(&self, x: &mut [f32], read: &[f32]) {
+        self.add(x, self.linear.apply(read, self.tensors.w2, None), self.tensors.post_ffn_norm);
     }
 
     fn normed(&self, x: &[f32], weight: Tensor<'_>) -> Vec<f32> {
@@ -193,16 +228,6 @@ impl Block<'_> {
             norm::rms_norm(&mut y, weight, self.config.norm_eps);
         }
         x.iter_mut().zip(&y).for_each(|(x, y)| *x += y);
-    }
-
-    /// SwiGLU: `w2(silu(w1(x)) * w3(x))`.
-    fn feed_forward(&self, x: &[f32]) -> Vec<f32> {
-        self.linear.reads(&[self.tensors.w1, self.tensors.w3], x);
-        let mut gate = self.linear.apply(x, self.tensors.w1, None);
-        let up = self.linear.apply(x, self.tensors.w3, None);
-        gate.iter_mut().zip(&up).for_each(|(gate, up)| *gate = *gate * sigmoid(*gate) * up);
-        self.linear.reads(&[self.tensors.w2], &gate);
-        self.linear.apply(&gate, self.tensors.w2, None)
     }
 }
 

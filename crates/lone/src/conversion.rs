@@ -134,6 +134,7 @@ impl lone_convert::Progress for Watcher<'_> {
         let what = match phase {
             Phase::Survey => "reading",
             Phase::Choose => "measuring",
+            Phase::Fit => "fitting palettes",
             Phase::Write => "writing",
         };
         // The bar before this one goes first, so that there is never more than one.

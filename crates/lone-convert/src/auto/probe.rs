@@ -49,7 +49,7 @@ impl<'c> Probe<'c> {
     pub(super) fn advance_to(&mut self, layer: usize) {
         for layer in self.layer..layer {
             for stream in &mut self.streams {
-                self.reference.layer(layer, stream, &mut |_, _| ());
+                self.reference.layer(layer, stream);
             }
         }
         self.layer = self.layer.max(layer);
@@ -78,7 +78,7 @@ impl<'c> Probe<'c> {
         for stream in &self.streams {
             let mut x = stream.clone();
             for layer in self.layer..self.checkpoint.config().layers.len() {
-                reference.layer(layer, &mut x, &mut |_, _| ());
+                reference.layer(layer, &mut x);
             }
             reference.final_norm(&mut x);
             reference.logits(&x, |_, logits| each(logits));

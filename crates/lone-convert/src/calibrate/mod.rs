@@ -1,32 +1,29 @@
 //! What the inputs of every matrix look like, found by running text through the model in f32.
 //!
 //! ```text
-//! layer i, checkpoint's   x ─▶ x   streams behind the checkpoint's layers
-//! layer i, checkpoint's   x̂ ─▶     streams behind palettes: what matrices will read
-//!     … its matrices are palettized, for x̂ to give what x would …
-//! layer i, palettized     x̂ ─▶ x̂
+//! checkpoint's   x ─▶ matrix ─▶ x ─▶ matrix ─▶ x   what matrices should get
+//! palettized     x̂ ─▶ matrix ─▶ x̂ ─▶ matrix ─▶ x̂   what they will get
+//!                     └ palettized as soon as its x̂ is known, and gone through as it then is
 //! ```
-//! Layers are gone through in order: all sequences go through a layer before any goes through the next, so that memory
-//! holds the moments of one layer.
+//! All sequences go together from stop to stop, so that memory holds the moments of one, and every matrix is read once.
 
-mod layer;
+mod expanded;
 mod moments;
 mod palettizer;
 mod text;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lone_lfm::{Checkpoint, Reference, Tensor};
-use ndarray::Array2;
+use lone_lfm::{Checkpoint, Passage, Reference, Tensor};
+use ndarray::ArrayView2;
 
 use crate::ConvertError;
-use crate::palette::{Matrix, Palettized, Sensitivity};
+use crate::palette::{Drift, Matrix, Palettized, Sensitivity};
 use crate::workers::Report;
-use layer::ExpandedLayer;
-use moments::{drift, second_moments, share_alike};
+use expanded::Expanded;
+use moments::{second_moments, share_alike};
 pub(crate) use palettizer::Palettizer;
 pub(crate) use text::sequences;
 
@@ -57,9 +54,9 @@ impl Calibration {
 /// What comes in front of the matrices that inputs are wanted of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Following {
-    /// The checkpoint's layers.
+    /// The checkpoint's matrices.
     Checkpoint,
-    /// Layers with the palettes that were made of them.
+    /// The palettes that were made of them.
     Palettes,
 }
 
@@ -67,33 +64,18 @@ pub(crate) enum Following {
 #[derive(Debug)]
 pub(crate) struct Calibrator<'c> {
     checkpoint: &'c Checkpoint,
-    /// The residual stream of each sequence in front of layer `next`.
-    streams: Vec<Vec<f32>>,
-    /// The same behind palettes, in front of the last layer gone through; if those are followed.
-    palettized: Option<Vec<Vec<f32>>>,
-    /// Of the last layer gone through, what its palettes stand for.
-    expanded: ExpandedLayer,
-    next: usize,
-    /// By the names of the tensors that read them: inputs of the last layer gone through.
-    found: BTreeMap<String, Arc<Sensitivity>>,
-}
-
-/// What some matrices read: the inputs (T,C) of all sequences, one after the other.
-struct Inputs {
-    tensors: Vec<String>,
-    columns: usize,
-    rows: Vec<f32>,
-}
-
-impl Inputs {
-    fn into_array(self) -> Array2<f32> {
-        let rows = self.rows.len() / self.columns;
-        Array2::from_shape_vec((rows, self.columns), self.rows).expect("inputs are whole rows")
-    }
+    /// The text behind the checkpoint's matrices.
+    wanted: Passage,
+    /// The same behind palettes, if those are followed.
+    palettized: Option<Passage>,
+    /// What the palettes of the matrices at this stop stand for.
+    expanded: Expanded,
+    /// Of the matrices at this stop, once asked for.
+    found: Option<Arc<Sensitivity>>,
 }
 
 impl<'c> Calibrator<'c> {
-    /// In front of the first layer, with the tokens of some text.
+    /// In front of the first matrices, with the tokens of some text.
     ///
     /// # Errors
     /// [`ConvertError::Calibration`] if a token is outside the vocabulary.
@@ -102,39 +84,42 @@ impl<'c> Calibrator<'c> {
         sequences: &[Vec<u32>],
         following: Following,
     ) -> Result<Self, ConvertError> {
-        let reference = Reference::new(checkpoint);
-        let embedded = sequences.iter().map(|tokens| reference.embed(tokens));
-        let streams: Vec<_> = embedded.collect::<Result<_, _>>().map_err(ConvertError::calibration)?;
+        let wanted = Reference::new(checkpoint).passage(sequences).map_err(ConvertError::calibration)?;
         Ok(Calibrator {
             checkpoint,
-            palettized: (following == Following::Palettes).then(|| streams.clone()),
-            streams,
-            expanded: ExpandedLayer::default(),
-            next: 0,
-            found: BTreeMap::new(),
+            palettized: (following == Following::Palettes).then(|| wanted.clone()),
+            wanted,
+            expanded: Expanded::default(),
+            found: None,
         })
     }
 
     /// The layer of the matrix that was asked for last; of the head, as many as there are.
     pub(crate) fn layer(&self) -> usize {
-        self.next.saturating_sub(1)
+        self.wanted.layer(&self.reference())
     }
 
-    /// Of the inputs of a matrix, which belongs to the same layer as that asked for before or a later one.
+    /// Of the inputs of a matrix, which reads where that asked for before does or further on.
     ///
     /// # Errors
     /// [`ConvertError::Calibration`] if the inputs are beyond f32, [`ConvertError::Cancelled`].
     ///
     /// # Panics
-    /// If the layer was left behind.
+    /// If the matrix was left behind.
     pub(crate) fn sensitivity(
         &mut self,
         tensor: &Tensor<'_>,
         report: &Report<'_>,
     ) -> Result<Arc<Sensitivity>, ConvertError> {
         loop {
-            if let Some(found) = self.found.get(tensor.name()) {
-                return Ok(found.clone());
+            let readers = self.wanted.readers(&self.reference());
+            if readers.iter().any(|reader| reader.name() == tensor.name()) {
+                let found = match self.found.take() {
+                    Some(found) => found,
+                    None => Arc::new(self.measure(&readers)?),
+                };
+                report.advance(0)?;
+                return Ok(self.found.insert(found).clone());
             }
             self.advance(report)?;
         }
@@ -143,97 +128,99 @@ impl<'c> Calibrator<'c> {
     /// Takes note of the palettes of a matrix that was asked for last.
     pub(crate) fn follow(&mut self, matrix: &Matrix<'_>, parts: &[Palettized]) {
         // Nothing comes behind the head.
-        if self.palettized.is_some() && self.next <= self.checkpoint.config().layers.len() {
+        if self.palettized.is_some() && self.layer() < self.checkpoint.config().layers.len() {
             self.expanded.insert(matrix, parts);
         }
     }
 
-    /// Goes on to the next layer, or behind the last one to the head, and finds out what its matrices read.
+    fn reference(&self) -> Reference<'c> {
+        Reference::new(self.checkpoint)
+    }
+
+    /// Goes on through the matrices at this stop.
     fn advance(&mut self, report: &Report<'_>) -> Result<(), ConvertError> {
-        let layer = self.next;
-        assert!(
-            layer <= self.checkpoint.config().layers.len(),
-            "matrices are asked for in the order of the model"
-        );
-        self.found.clear();
-        self.next += 1;
-        let reference = Reference::new(self.checkpoint);
-        let wanted = inputs(self.checkpoint, &reference, layer, &mut self.streams, report)?;
-        let read = match &mut self.palettized {
-            None => None,
-            Some(palettized) => {
-                if let Some(before) = layer.checked_sub(1) {
-                    inputs(
-                        self.checkpoint,
-                        &reference.with_substitute(&self.expanded),
-                        before,
-                        palettized,
-                        report,
-                    )?;
-                    self.expanded = ExpandedLayer::default();
-                }
-                Some(inputs(self.checkpoint, &reference, layer, &mut palettized.clone(), report)?)
-            }
-        };
-        let mut read = read.map(Vec::into_iter);
-        for wanted in wanted {
-            let tensors = wanted.tensors.clone();
-            let read = read.as_mut().and_then(Iterator::next).map(Inputs::into_array);
-            let sensitivity = Arc::new(sensitivity(wanted.into_array(), read, &tensors[0])?);
+        let reference = self.reference();
+        reference.advance(&mut self.wanted);
+        report.advance(0)?;
+        if let Some(palettized) = &mut self.palettized {
+            reference.with_substitute(&self.expanded).advance(palettized);
             report.advance(0)?;
-            self.found.extend(tensors.into_iter().map(|name| (name, sensitivity.clone())));
         }
+        self.expanded = Expanded::default();
+        self.found = None;
         Ok(())
     }
-}
 
-/// Of matrices that read `read`, or without palettes in front `wanted`, and should give what they give for `wanted`.
-fn sensitivity(
-    mut wanted: Array2<f32>,
-    read: Option<Array2<f32>>,
-    tensor: &str,
-) -> Result<Sensitivity, ConvertError> {
-    let shares = share_alike(&wanted);
-    wanted *= &shares;
-    let (moments, drift) = match read {
-        None => (second_moments(&wanted), None),
-        Some(mut read) => {
-            read *= &shares;
-            (second_moments(&read), Some(drift(wanted, &read)))
-        }
-    };
-    if !moments.iter().chain(drift.iter().flatten()).all(|moment| moment.is_finite()) {
-        return Err(ConvertError::calibration(format_args!("what `{tensor}` reads is beyond f32")));
-    }
-    Ok(Sensitivity::new(&moments, drift.as_ref(), DAMPING))
-}
-
-/// Takes all sequences through a layer, or behind the last one to the head, and gives what its matrices read.
-fn inputs(
-    checkpoint: &Checkpoint,
-    reference: &Reference<'_>,
-    layer: usize,
-    streams: &mut [Vec<f32>],
-    report: &Report<'_>,
-) -> Result<Vec<Inputs>, ConvertError> {
-    let mut all: Vec<Inputs> = Vec::new();
-    for stream in streams {
-        report.advance(0)?;
-        let mut number = 0;
-        let mut watch = |tensors: &[Tensor<'_>], x: &[f32]| {
-            if all.len() == number {
-                let names = tensors.iter().map(|tensor| tensor.name().to_owned()).collect();
-                all.push(Inputs { tensors: names, columns: tensors[0].row_len(), rows: Vec::new() });
-            }
-            all[number].rows.extend_from_slice(x);
-            number += 1;
+    /// What the text says of the inputs of `readers`, the matrices at this stop.
+    fn measure(&self, readers: &[Tensor<'_>]) -> Result<Sensitivity, ConvertError> {
+        let (name, columns) = (readers[0].name(), readers[0].row_len());
+        let inputs = |passage: &'_ Passage| {
+            let tokens = passage.read().len() / columns;
+            ArrayView2::from_shape((tokens, columns), passage.read())
+                .expect("inputs are whole rows")
+                .to_owned()
         };
-        if layer < checkpoint.config().layers.len() {
-            reference.layer(layer, stream, &mut watch);
-        } else {
-            reference.final_norm(stream);
-            watch(&[checkpoint.head()], stream);
+        let mut wanted = inputs(&self.wanted);
+        let shares = share_alike(&wanted);
+        wanted *= &shares;
+        let (moments, drift) = match &self.palettized {
+            None => (second_moments(&wanted), None),
+            Some(palettized) => {
+                let mut read = inputs(palettized);
+                read *= &shares;
+                wanted -= &read;
+                let rows: usize = readers.iter().map(Tensor::rows).sum();
+                (second_moments(&read), Some(Drift::new(wanted, read, rows)))
+            }
+        };
+        let is_finite = moments.iter().all(|moment| moment.is_finite());
+        if !is_finite || drift.as_ref().is_some_and(|drift| !drift.is_finite()) {
+            return Err(ConvertError::calibration(format_args!("what `{name}` reads is beyond f32")));
         }
+        Ok(Sensitivity::new(&moments, drift, DAMPING))
     }
-    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::palette::{PaletteFormat, WeightPrecision, palettize};
+    use crate::workers;
+
+    fn whole<'c>(tensor: Tensor<'c>) -> Matrix<'c> {
+        let (rows, parts) = (0..tensor.rows(), vec![0..tensor.row_len()]);
+        let format = PaletteFormat::new(WeightPrecision::Lut4, 0, tensor.rows()).unwrap();
+        Matrix { tensor, rows, parts, scale: 1.0, format }
+    }
+
+    #[test]
+    fn matrices_read_what_the_palettes_in_front_of_them_give() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/tiny-lfm3");
+        let checkpoint = Checkpoint::open(&dir).unwrap();
+        let reference = Reference::new(&checkpoint);
+        let sequences = [vec![1, 5, 9, 20, 7], vec![3, 4]];
+        let through_two_layers = workers::spread(&[()], 1, &mut (), |(), report| {
+            let mut calibrator = Calibrator::new(&checkpoint, &sequences, Following::Palettes)?;
+            let [mut plain, mut followed] = [(); 2].map(|()| reference.passage(&sequences).unwrap());
+            while plain.layer(&reference) < 2 {
+                let mut expanded = Expanded::default();
+                for reader in plain.readers(&reference) {
+                    let sensitivity = calibrator.sensitivity(&reader, report)?;
+                    assert_eq!(calibrator.wanted.read(), plain.read());
+                    assert_eq!(calibrator.palettized.as_ref().unwrap().read(), followed.read());
+                    let matrix = whole(reader);
+                    let parts = palettize(&matrix, Some(&sensitivity), report.abandoned()).unwrap();
+                    calibrator.follow(&matrix, &parts);
+                    expanded.insert(&matrix, &parts);
+                }
+                reference.advance(&mut plain);
+                reference.with_substitute(&expanded).advance(&mut followed);
+                assert_ne!(plain.read(), followed.read());
+            }
+            Ok(())
+        });
+        through_two_layers.unwrap();
+    }
 }

@@ -6,7 +6,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, Slice};
 use crate::palette::on_all_cores;
 
 /// Rows of the result made at a time.
-const STRIP: usize = 256;
+const STRIP: usize = 512;
 
 /// What to multiply each token's `inputs` (T,C) with, (T,1): the root of m / (m + their mean square), where m is the
 /// median of those.
@@ -41,19 +41,6 @@ pub(super) fn second_moments(inputs: &Array2<f32>) -> Array2<f32> {
     moments
 }
 
-/// Σ (w - x) xᵀ (C,C) over the rows w of `wanted` and x of `inputs`, both (T,C).
-pub(super) fn drift(mut wanted: Array2<f32>, inputs: &Array2<f32>) -> Array2<f32> {
-    wanted -= inputs;
-    let columns = inputs.ncols();
-    let mut products = Array2::zeros((columns, columns));
-    let strips = products.axis_chunks_iter_mut(Axis(0), STRIP).enumerate();
-    on_all_cores(strips, |(number, mut strip): (usize, ArrayViewMut2<'_, f32>)| {
-        let of_rows = strip_of(&wanted, number * STRIP, strip.nrows());
-        general_mat_mul(1.0, &of_rows.t(), inputs, 0.0, &mut strip);
-    });
-    products
-}
-
 fn strip_of(inputs: &Array2<f32>, from: usize, columns: usize) -> ArrayView2<'_, f32> {
     inputs.slice_axis(Axis(1), Slice::from(from..from + columns))
 }
@@ -79,17 +66,6 @@ mod tests {
         for (r, c) in [(0, 0), (2, 1), (0, STRIP + 1), (STRIP + 2, STRIP + 1)] {
             let expected: f32 = x.rows().into_iter().map(|x| x[r] * x[c]).sum();
             assert!((moments[[r, c]] - expected).abs() < 1e-4, "{r} {c}");
-        }
-    }
-
-    #[test]
-    fn drift_is_what_inputs_lack_times_what_they_are() {
-        let (wanted, x) = (waves(5, STRIP + 3, 0.3), waves(5, STRIP + 3, 0.7));
-        let drift = drift(wanted.clone(), &x);
-        for (r, c) in [(0, 0), (2, 1), (1, STRIP + 1), (STRIP + 2, 4)] {
-            let tokens = wanted.rows().into_iter().zip(x.rows());
-            let expected: f32 = tokens.map(|(wanted, x)| (wanted[r] - x[r]) * x[c]).sum();
-            assert!((drift[[r, c]] - expected).abs() < 1e-4, "{r} {c}");
         }
     }
 

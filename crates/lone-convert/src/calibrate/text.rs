@@ -22,7 +22,7 @@ const MOST_TOKENS: usize = 16_384;
 const CHEAP_TOKENS: usize = 4096;
 
 /// Multiplications that more tokens than those may take in one pass through the model: minutes.
-const MOST_WORK: usize = 1 << 43;
+const MOST_WORK: usize = 1 << 42;
 
 /// A conversation, or a piece of plain text.
 #[derive(Debug, Deserialize)]

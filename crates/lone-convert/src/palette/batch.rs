@@ -11,10 +11,11 @@ use ndarray::{Array2, Axis, Slice};
 
 use super::histogram::Collector;
 use super::kmeans::Solver;
+use super::lanes::{self, LANES, Midpoints};
 use super::sensitivity::Sensitivity;
 
-/// Columns settled before what they leave is carried to the others in one product.
-const BLOCK: usize = 64;
+/// Columns settled before what they leave is carried to all others in one product, and to the next of their own.
+const BLOCKS: [usize; 2] = [256, 64];
 
 /// What all batches of a matrix have in common.
 #[derive(Debug, Clone, Copy)]
@@ -108,56 +109,73 @@ impl<'s> Batch<'s> {
     /// Settles column after column, each aimed to make up for the errors of those before. Gives the aims (R,C) and
     /// the cost of each group, e H eᵀ.
     pub(super) fn feed_back(&mut self) -> (Array2<f32>, Vec<f64>) {
-        let factor = &self.setting.sensitivity.factor;
         let mut aims = self.weights.clone();
         let mut costs = vec![0.0; self.groups()];
-        let columns = aims.ncols();
-        for start in (0..columns).step_by(BLOCK) {
-            let block = start..columns.min(start + BLOCK);
-            let before = Slice::from(..start);
-            let known = self.errors.slice_axis(Axis(1), before);
-            let carry = factor.slice_axis(Axis(0), before);
-            let carry = carry.slice_axis_move(Axis(1), Slice::from(block.clone()));
-            let mut targets = aims.slice_axis_mut(Axis(1), Slice::from(block.clone()));
-            general_mat_mul(1.0, &known, &carry, 1.0, &mut targets);
-            for row in 0..aims.nrows() {
-                costs[row / self.setting.group_rows] += self.settle_row(row, block.clone(), &mut aims);
+        let midpoints = Midpoints::new(&self.tables);
+        for outer in blocks(0..aims.ncols(), BLOCKS[0]) {
+            self.carry(0..outer.start, outer.clone(), &mut aims);
+            for inner in blocks(outer.clone(), BLOCKS[1]) {
+                self.carry(outer.start..inner.start, inner.clone(), &mut aims);
+                for (group, cost) in costs.iter_mut().enumerate() {
+                    let rows = group * self.setting.group_rows..(group + 1) * self.setting.group_rows;
+                    for rows in blocks(rows, LANES) {
+                        *cost += self.settle(group, rows, inner.clone(), &midpoints, &mut aims);
+                    }
+                }
             }
         }
         (aims, costs)
     }
 
-    /// Settles the columns `block` of a row, and gives what they cost.
-    fn settle_row(&mut self, row: usize, block: Range<usize>, aims: &mut Array2<f32>) -> f64 {
-        let Setting { sensitivity, part, parts, group_rows, .. } = self.setting;
-        let mut aims = aims.row_mut(row);
-        let aims = aims.as_slice_mut().expect("rows lie in one piece");
+    /// Makes columns `to` aim at making up for the errors of columns `from`.
+    fn carry(&self, from: Range<usize>, to: Range<usize>, aims: &mut Array2<f32>) {
+        let (from, to) = (Slice::from(from), Slice::from(to));
+        let factor = self.setting.sensitivity.factor.slice_axis(Axis(0), from);
+        let factor = factor.slice_axis_move(Axis(1), to);
+        let errors = self.errors.slice_axis(Axis(1), from);
+        general_mat_mul(1.0, &errors, &factor, 1.0, &mut aims.slice_axis_mut(Axis(1), to));
+    }
+
+    /// Settles the columns `block` of up to [`LANES`] rows of a group, and gives what they cost.
+    fn settle(
+        &mut self,
+        group: usize,
+        rows: Range<usize>,
+        block: Range<usize>,
+        midpoints: &Midpoints,
+        aims: &mut Array2<f32>,
+    ) -> f64 {
+        let Setting { sensitivity, part, parts, .. } = self.setting;
+        let mut targets = lanes::load(aims, &rows, &block);
+        let weights = lanes::load(&self.weights, &rows, &block);
+        let mut errors = vec![[0.0; LANES]; block.len()];
+        let mut indices = vec![[0; LANES]; block.len()];
         let mut cost = 0.0;
-        for column in block.clone() {
-            let table = self.tables.row(row / group_rows * parts + part[column]);
-            let table = table.to_slice().expect("rows lie in one piece");
-            let index = nearest(table, aims[column]);
-            let error = self.weights[[row, column]] - table[index];
-            let missed = f64::from(aims[column] - table[index]);
-            cost += f64::from(sensitivity.pivots[column]) * missed * missed;
-            self.indices[[row, column]] = index as u8;
-            self.errors[[row, column]] = error;
+        for (place, column) in block.clone().enumerate() {
+            let table = group * parts + part[column];
+            let entries = self.tables.row(table).to_slice().expect("rows lie in one piece");
+            indices[place] = midpoints.nearest(table, &targets[place]);
+            for lane in 0..rows.len() {
+                let entry = entries[usize::from(indices[place][lane])];
+                errors[place][lane] = weights[place][lane] - entry;
+                let missed = f64::from(targets[place][lane] - entry);
+                cost += f64::from(sensitivity.pivots[column]) * missed * missed;
+            }
             let carry = sensitivity.factor.row(column);
             let carry = &carry.to_slice().expect("rows lie in one piece")[column + 1..block.end];
-            let later = aims[column + 1..block.end].iter_mut().zip(carry);
-            later.for_each(|(aim, carry)| *aim += error * carry);
+            lanes::add_multiples(&mut targets[place + 1..], &errors[place], carry);
         }
+        lanes::store(&targets, aims, &rows, &block);
+        lanes::store(&errors, &mut self.errors, &rows, &block);
+        lanes::store(&indices, &mut self.indices, &rows, &block);
         cost
     }
 }
 
-/// Index of the entry of an ascending table that is nearest to a value; of two the lower one.
-pub(super) fn nearest(table: &[f32], value: f32) -> usize {
-    let above = table.partition_point(|&entry| entry < value);
-    if above == 0 {
-        return 0;
-    }
-    if above == table.len() || value - table[above - 1] <= table[above] - value { above - 1 } else { above }
+/// Runs of `length` that make up `range`, the last perhaps shorter.
+fn blocks(range: Range<usize>, length: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(length).map(move |start| start..end.min(start + length))
 }
 
 /// A finite fp16 near a value, of bf16's mantissa: the fewer values there are, the sooner the best table is found.

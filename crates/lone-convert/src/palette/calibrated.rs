@@ -68,7 +68,6 @@ impl Best {
 mod tests {
     use ndarray::Axis;
 
-    use super::super::batch::nearest;
     use super::super::sensitivity::{Sensitivity, damped, random_moments};
     use super::*;
 
@@ -82,6 +81,11 @@ mod tests {
     fn setting<'s>(sensitivity: &'s Sensitivity, part: &'s [usize], entries: usize) -> Setting<'s> {
         let parts = part.iter().max().map_or(1, |last| last + 1);
         Setting { sensitivity, part, parts, group_rows: 4, entries }
+    }
+
+    fn nearest(table: &[f32], value: f32) -> usize {
+        let distance = |entry: usize| (table[entry] - value).abs();
+        (0..table.len()).min_by(|&a, &b| distance(a).total_cmp(&distance(b))).unwrap()
     }
 
     /// e H eᵀ, summed over all rows.

@@ -1,7 +1,7 @@
 //! A matrix palettized: its groups spread over threads, their results brought back into order.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
@@ -14,13 +14,14 @@ use super::batch::{Batch, Setting, TableMaker};
 use super::calibrated::calibrated;
 use super::group::{Group, GroupMaker};
 use super::pack::{BitStream, unpack};
+use super::parallel::processors;
 use super::sensitivity::Sensitivity;
 
 /// Results that may wait for an earlier one, for each thread.
 const WAITING: usize = 4;
 
-/// Rows of a batch, for matrix products to be worth their while.
-const BATCH_ROWS: usize = 128;
+/// Rows of a batch: enough for matrix products to be worth their while, and as many as spread over the processors.
+const BATCH_ROWS: RangeInclusive<usize> = 128..=512;
 
 /// Rows of a tensor, times a power of two, and how they are palettized.
 #[derive(Debug, Clone)]
@@ -78,7 +79,7 @@ pub(crate) fn palettize(
     let work = Work::new(matrix, sensitivity, abandoned);
     let units = work.units();
     let mut parts: Vec<Part> = matrix.parts.iter().map(|columns| Part::new(matrix, columns.len())).collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(units);
+    let threads = processors().min(units);
     std::thread::scope(|scope| {
         let (sender, results) = sync_channel(WAITING * threads);
         for _ in 0..threads {
@@ -119,11 +120,13 @@ impl<'a, 'c> Work<'a, 'c> {
         let part_of = |column: &usize| {
             matrix.parts.iter().position(|part| part.contains(column)).expect("parts cover all")
         };
+        let even = matrix.rows.len() / processors();
+        let batch_rows = even.clamp(*BATCH_ROWS.start(), *BATCH_ROWS.end());
         Work {
             matrix,
             sensitivity,
             part: sensitivity.map_or_else(Vec::new, |s| s.order.iter().map(part_of).collect()),
-            unit_groups: sensitivity.map_or(1, |_| (BATCH_ROWS / matrix.format.group_rows).max(1)),
+            unit_groups: sensitivity.map_or(1, |_| (batch_rows / matrix.format.group_rows).max(1)),
             next: AtomicUsize::new(0),
             abandoned,
         }

@@ -10,15 +10,18 @@
 
 mod batch;
 mod calibrated;
+mod drift;
 mod format;
 mod group;
 mod histogram;
 mod kmeans;
+mod lanes;
 mod matrix;
 mod pack;
 mod parallel;
 mod sensitivity;
 
+pub(crate) use drift::Drift;
 pub(crate) use format::PaletteFormat;
 pub use format::WeightPrecision;
 pub(crate) use matrix::{Matrix, Palettized, palettize};

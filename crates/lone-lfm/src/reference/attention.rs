@@ -6,41 +6,48 @@ use crate::checkpoint::AttentionTensors;
 use crate::rope::{Rope, RopeTables};
 use crate::{Config, LayerKind, Tensor};
 
-/// `x` and the result are `(T, D)`.
+/// `x` is `(T, D)`, sequence after sequence, and the result `(T, H*d)`.
 pub(super) fn forward(
     config: &Config,
     kind: LayerKind,
     tensors: &AttentionTensors<Tensor<'_>>,
     linear: Linear<'_>,
     x: &[f32],
+    lengths: &[usize],
 ) -> Vec<f32> {
-    let token_count = x.len() / config.hidden_size;
     let rope =
         config.rope(kind).expect("a config resolves a rotary embedding for every attention kind it uses");
-    let angles = Rope::new(rope, config.head_dim).tables(0, token_count);
-    let projections = [tensors.q_proj, tensors.k_proj, tensors.v_proj];
-    linear.reads(&projections.into_iter().chain(tensors.gate).collect::<Vec<_>>(), x);
+    let rope = Rope::new(rope, config.head_dim);
     let mut queries = linear.apply(x, tensors.q_proj, None);
     let mut keys = linear.apply(x, tensors.k_proj, None);
     let values = linear.apply(x, tensors.v_proj, None);
     for (heads, norm) in [(&mut queries, tensors.q_norm), (&mut keys, tensors.k_norm)] {
         norm::rms_norm(heads, norm, config.norm_eps);
-        rotate(heads, config.head_dim, &angles);
     }
     let window = match kind {
         LayerKind::SlidingAttention => config.sliding_window.unwrap_or(usize::MAX),
         LayerKind::FullAttention | LayerKind::Conv => usize::MAX,
     };
-    let scores = Attention { config, window, queries: &queries, keys: &keys, values: &values };
-    let mut y = scores.attend(linear.threads);
+    let [query_width, key_width] = [config.heads, config.kv_heads].map(|heads| heads * config.head_dim);
+    let mut y = Vec::with_capacity(queries.len());
+    let mut start = 0;
+    for &length in lengths {
+        let rows = |width| start * width..(start + length) * width;
+        let angles = rope.tables(0, length);
+        let (queries, keys) = (&mut queries[rows(query_width)], &mut keys[rows(key_width)]);
+        rotate(queries, config.head_dim, &angles);
+        rotate(keys, config.head_dim, &angles);
+        let values = &values[rows(key_width)];
+        y.extend(Attention { config, window, queries, keys, values }.attend(linear.threads));
+        start += length;
+    }
     if let Some(gate) = tensors.gate {
         let gates = linear.apply(x, gate, None);
         for (head, gate) in y.chunks_exact_mut(config.head_dim).zip(gates) {
             head.iter_mut().for_each(|y| *y *= sigmoid(gate));
         }
     }
-    linear.reads(&[tensors.o_proj], &y);
-    linear.apply(&y, tensors.o_proj, None)
+    y
 }
 
 /// Turns every head of `x`, `(T, heads, d)`: `x*cos + concat(-x[d/2:], x[:d/2])*sin`.

@@ -10,36 +10,26 @@ use ndarray::{Array2, ArrayView2, Axis};
 use super::Substitute;
 use crate::Tensor;
 
-const LANES: usize = 4;
+const LANES: usize = 16;
 
-/// Weights decoded at a time: 512 KB, which a second-level cache holds; but rows enough for a matrix product.
+/// Weights decoded at a time: 512 KB, which a second-level cache holds; but rows enough for a matrix product, which
+/// rearranges the tokens once for each block.
 const BLOCK_ELEMENTS: usize = 1 << 17;
 const LEAST_BLOCK_ROWS: usize = 32;
+const MOST_BLOCK_ROWS: usize = 512;
 
 /// Below this many multiplications another thread costs more than it saves.
 const WORTH_A_THREAD: usize = 1 << 18;
-
-/// Told of the matrices that read an input, and of the input, `(T, C)`.
-pub(super) type Watch<'w> = &'w dyn Fn(&[Tensor<'_>], &[f32]);
 
 /// How linear layers are run.
 #[derive(Clone, Copy)]
 pub(super) struct Linear<'w> {
     pub(super) threads: usize,
-    /// Told of every input before it is used.
-    pub(super) watch: Option<Watch<'w>>,
     /// Asked for every matrix.
     pub(super) substitute: Option<&'w dyn Substitute>,
 }
 
 impl Linear<'_> {
-    /// Tells who watches that all of `weights` read `x`, `(T, C)`.
-    pub(super) fn reads(self, weights: &[Tensor<'_>], x: &[f32]) {
-        if let Some(watch) = self.watch {
-            watch(weights, x);
-        }
-    }
-
     /// `x` is `(T, C)`, `weight` `(N, C)`, `bias` `(N)`, the result `(T, N)`.
     pub(super) fn apply(self, x: &[f32], weight: Tensor<'_>, bias: Option<Tensor<'_>>) -> Vec<f32> {
         let mut y = self.products(x, weight);
@@ -94,9 +84,10 @@ impl Source<'_> {
 /// Output channels `run` for every token, `(T, run.len())`.
 fn project(source: Source<'_>, x: &[f32], run: Range<usize>) -> Vec<f32> {
     let width = source.weight.row_len();
-    let block_rows = (BLOCK_ELEMENTS / width).max(LEAST_BLOCK_ROWS).min(run.len());
-    let mut block = vec![0.0; block_rows * width];
     let x = ArrayView2::from_shape((x.len() / width, width), x).expect("activations are rows of C");
+    let few_rows = x.nrows().clamp(LEAST_BLOCK_ROWS, MOST_BLOCK_ROWS);
+    let block_rows = (BLOCK_ELEMENTS / width).max(few_rows).min(run.len());
+    let mut block = vec![0.0; block_rows * width];
     let mut y = Array2::zeros((x.nrows(), run.len()));
     let strips = y.axis_chunks_iter_mut(Axis(1), block_rows);
     for (start, mut y) in run.clone().step_by(block_rows).zip(strips) {
