@@ -190,7 +190,7 @@ mod tests {
     use crate::workers;
 
     fn whole<'c>(tensor: Tensor<'c>) -> Matrix<'c> {
-        let (rows, parts) = (0..tensor.rows(), vec![0..tensor.row_len()]);
+        let (rows, parts) = (0..tensor.rows(), std::iter::once(0..tensor.row_len()).collect());
         let format = PaletteFormat::new(WeightPrecision::Lut4, 0, tensor.rows()).unwrap();
         Matrix { tensor, rows, parts, scale: 1.0, format }
     }
