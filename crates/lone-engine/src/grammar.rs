@@ -42,6 +42,8 @@ const SETTINGS: &str = "x-guidance";
 pub struct GrammarError {
     /// What is not supported, or wrong with it.
     pub reason: String,
+    /// Whether it may be followed a little later: it was not looked at.
+    pub is_for_now: bool,
 }
 
 /// A tool that is to be called.
@@ -160,7 +162,7 @@ fn refuse(reason: impl fmt::Display) -> GrammarError {
     } else {
         reason
     };
-    GrammarError { reason }
+    GrammarError { reason, is_for_now: false }
 }
 
 /// What may come next in one answer. A clone goes on from where this one stands.

@@ -125,6 +125,12 @@ impl ApiError {
         self
     }
 
+    /// The same, where another try may succeed.
+    pub(crate) fn for_now(mut self) -> Self {
+        self.body.kind = "server_error";
+        ApiError { status: StatusCode::SERVICE_UNAVAILABLE, retry_after: Some(RETRY_AFTER_SECONDS), ..self }
+    }
+
     pub(crate) fn coded(mut self, code: &'static str) -> Self {
         self.body.code = Some(code);
         self

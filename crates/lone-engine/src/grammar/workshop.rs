@@ -44,8 +44,9 @@ impl Workshop {
         work: impl FnOnce() -> Result<T, GrammarError> + Send + 'static,
     ) -> Result<T, GrammarError> {
         let deadline = Instant::now() + self.most_time;
-        let place =
-            self.places.take(deadline).ok_or_else(|| refuse("too many others are being read; try again"))?;
+        let busy =
+            || GrammarError { is_for_now: true, ..refuse("too many others are being read; try again") };
+        let place = self.places.take(deadline).ok_or_else(busy)?;
         let (done, outcome) = mpsc::sync_channel(1);
         let thread = thread::Builder::new().name("grammar".into()).stack_size(STACK_BYTES);
         let spawned = thread.spawn(move || {
@@ -110,9 +111,10 @@ mod tests {
         for _ in 0..MOST_AT_WORK {
             let ending = Arc::clone(&ending);
             let work = move || ending.lock().unwrap().recv().map_err(refuse);
-            assert!(workshop.run(work).unwrap_err().reason.contains("longer than 0.02 s"));
+            let refusal = workshop.run(work).unwrap_err();
+            assert!(refusal.reason.contains("longer than 0.02 s") && !refusal.is_for_now, "{refusal}");
         }
-        assert!(workshop.run(|| Ok(())).unwrap_err().reason.contains("try again"));
+        assert!(workshop.run(|| Ok(())).unwrap_err().is_for_now);
         drop(end);
         while workshop.run(|| Ok(())).is_err() {}
     }

@@ -102,7 +102,10 @@ fn grammar(model: &ServedModel, tools: Option<&Tools>, format: &Format) -> Resul
         (_, None) => unreachable!("tools are refused where there are no marks for their calls"),
     };
     let path = if must_call || path.is_empty() { "tools" } else { path };
-    compiled.map(Some).map_err(|error| ApiError::field(path, format!("cannot be followed: {}", error.reason)))
+    compiled.map(Some).map_err(|error| {
+        let refusal = ApiError::field(path, format!("cannot be followed: {}", error.reason));
+        if error.is_for_now { refusal.for_now() } else { refusal }
+    })
 }
 
 fn schema_of(function: &Function) -> CallSchema<'_> {
