@@ -36,8 +36,7 @@ impl WeightPrecision {
     /// Rows a table, where nothing is asked for; 0 for all rows.
     pub(crate) fn usual_group(self) -> usize {
         match self {
-            WeightPrecision::Lut4 => 16,
-            WeightPrecision::Lut6 => 8,
+            WeightPrecision::Lut4 | WeightPrecision::Lut6 => 16,
             WeightPrecision::Fp16 | WeightPrecision::Lut8 => 0,
         }
     }

@@ -76,7 +76,7 @@ pub(crate) struct ConversionArgs {
     #[arg(long, value_name = "COSINE", value_parser = number::cosine, help_heading = WEIGHTS)]
     pub(crate) target_cos: Option<f64>,
 
-    /// Rows of a matrix that share a table of weights, or 0 for all [default: 16; 8 for lut6, 0 for lut8]
+    /// Rows of a matrix that share a table of weights, or 0 for all [default: 16; 0 for lut8]
     #[arg(long, value_name = "ROWS", help_heading = WEIGHTS)]
     pub(crate) group: Option<usize>,
 
