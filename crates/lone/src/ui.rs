@@ -4,7 +4,7 @@
 //! terminal; `--quiet` leaves results, warnings and errors. When the reader of stdout goes away the command ends
 //! quietly.
 //!
-//! Names in foreign files and answers may hold control characters. No terminal gets them as such: see [`printable`].
+//! Names in foreign files and answers may hold control characters. No terminal gets them as such: see [`printable()`].
 
 mod paint;
 mod printable;
