@@ -68,13 +68,24 @@ const RUN: [&str; 11] = [
     "--json",
 ];
 
+/// What an attempt brings at last: on a busy machine, which publishes seldom, one may be over too soon for the meter.
+fn told<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    (0..50).find_map(|_| attempt()).expect("an answer was long enough for the meter")
+}
+
 #[test]
 fn an_answer_says_what_it_used_by_phase_and_rail() {
     let machine = Machine::new();
     let _processor = Processor::of(&machine);
-    let outcome = machine.run(&RUN);
-    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let report = told(|| {
+        let outcome = machine.run(&RUN);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        ["prefill", "decode"]
+            .iter()
+            .all(|phase| report["stats"][phase]["energy"].is_object())
+            .then_some(report)
+    });
     for phase in ["prefill", "decode"] {
         let energy = &report["stats"][phase]["energy"];
         assert_eq!(energy["rails"][0]["rail"], "package-0", "{energy}");
@@ -83,8 +94,10 @@ fn an_answer_says_what_it_used_by_phase_and_rail() {
         let by_token = energy["joules_per_token"].as_f64().unwrap();
         assert!((by_token * tokens - energy["joules"].as_f64().unwrap()).abs() < 1e-9, "{energy}");
     }
-    let text = machine.run(&RUN[..RUN.len() - 1]);
-    assert_eq!(text.stderr.matches(" W above idle, ").count(), 2, "{}", text.stderr);
+    told(|| {
+        let text = machine.run(&RUN[..RUN.len() - 1]);
+        (text.stderr.matches(" W above idle, ").count() == 2).then_some(())
+    });
 }
 
 #[test]
@@ -99,17 +112,22 @@ fn without_a_meter_nothing_is_said() {
 fn turns_of_a_chat_and_decoding_in_a_bench_say_it_too() {
     let machine = Machine::new();
     let _processor = Processor::of(&machine);
-    let mut chat =
-        machine.lone(&["chat", "--model", "demo", "--ctx", "64", "--backend", "ane-sim", "--json"]);
-    let outcome = machine.outcome(chat.write_stdin("What is the capital of France?\n"));
-    let turn: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    assert_eq!(turn["stats"]["decode"]["energy"]["rails"][0]["rail"], "package-0", "{turn}");
+    let energy = told(|| {
+        let mut chat =
+            machine.lone(&["chat", "--model", "demo", "--ctx", "64", "--backend", "ane-sim", "--json"]);
+        let outcome = machine.outcome(chat.write_stdin("What is the capital of France?\n"));
+        let turn: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        turn["stats"]["decode"].get("energy").cloned()
+    });
+    assert_eq!(energy["rails"][0]["rail"], "package-0", "{energy}");
 
     let flags = ["--ctx", "64", "--prompt-tokens", "4", "--gen", "48", "--repeat", "1", "--json"];
-    let outcome = machine.run(&[&["bench", "--model", "demo"][..], &flags].concat());
-    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
-    let energy = &report["rows"][0]["decode"]["by_context"][0]["energy"];
-    assert!(energy["joules_per_token"].is_number() && energy["active_watts"].is_number(), "{report}");
+    let energy = told(|| {
+        let outcome = machine.run(&[&["bench", "--model", "demo"][..], &flags].concat());
+        let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        report["rows"][0]["decode"]["by_context"][0].get("energy").cloned()
+    });
+    assert!(energy["joules_per_token"].is_number() && energy["active_watts"].is_number(), "{energy}");
 }
 
 #[test]
@@ -117,7 +135,9 @@ fn turns_of_a_chat_and_decoding_in_a_bench_say_it_too() {
 fn a_server_counts_joules_among_its_metrics_and_with_answers() {
     let machine = Machine::new();
     let (child, address) = serve::start(&machine, &[]);
-    let body = r#"{"messages": [{"role": "user", "content": "What is the capital of France?"}]}"#;
+    // Without the tokens that end it, an answer of many.
+    let body = r#"{"messages": [{"role": "user", "content": "Count from 3 to 9."}], "max_tokens": 200,
+        "logit_bias": {"7": -100, "2": -100}}"#;
     let head = "POST /v1/chat/completions HTTP/1.1\r\ncontent-type: application/json";
     let reply = serve::ask(&address, head, body);
     assert!(reply.starts_with("HTTP/1.1 200 ") && !reply.contains("energy"), "{reply}");
@@ -126,7 +146,7 @@ fn a_server_counts_joules_among_its_metrics_and_with_answers() {
 
     let _processor = Processor::of(&machine);
     let (child, address) = serve::start(&machine, &[]);
-    let reply = serve::ask(&address, head, body);
+    let reply = told(|| Some(serve::ask(&address, head, body)).filter(|reply| reply.contains("energy")));
     assert!(reply.contains(r#""energy":{"joules":"#) && reply.contains(r#""active_watts":"#), "{reply}");
     let metrics = serve::ask(&address, "GET /metrics HTTP/1.1", "");
     for number in ["energy_joules_total", "energy_watts", "energy_active_watts", "energy_joules_per_token"] {
