@@ -12,6 +12,8 @@ use super::{GrammarError, refuse};
 const MOST_AT_WORK: usize = 2;
 /// What making one may take.
 const MOST_TIME: Duration = Duration::from_secs(5);
+/// What one may wait to be begun: whoever waits keeps a thread from others, who may want no grammar.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// What the deepest schemas take, several times over; what is not used is not there.
 const STACK_BYTES: usize = 256 << 20;
 
@@ -46,7 +48,7 @@ impl Workshop {
         let deadline = Instant::now() + self.most_time;
         let busy =
             || GrammarError { is_for_now: true, ..refuse("too many others are being read; try again") };
-        let place = self.places.take(deadline).ok_or_else(busy)?;
+        let place = self.places.take(self.most_time.min(PATIENCE)).ok_or_else(busy)?;
         let (done, outcome) = mpsc::sync_channel(1);
         let thread = thread::Builder::new().name("grammar".into()).stack_size(STACK_BYTES);
         let spawned = thread.spawn(move || {
@@ -67,10 +69,9 @@ impl Workshop {
 }
 
 impl Places {
-    fn take(self: &Arc<Self>, deadline: Instant) -> Option<Place> {
+    fn take(self: &Arc<Self>, patience: Duration) -> Option<Place> {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = deadline.saturating_duration_since(Instant::now());
-        let waited = self.freed.wait_timeout_while(taken, left, |taken| *taken >= MOST_AT_WORK);
+        let waited = self.freed.wait_timeout_while(taken, patience, |taken| *taken >= MOST_AT_WORK);
         let (mut taken, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         (!waited.timed_out()).then(|| {
             *taken += 1;
