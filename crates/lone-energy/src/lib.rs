@@ -14,6 +14,7 @@ mod io_report;
 mod meter;
 mod rail;
 mod rapl;
+mod report;
 mod watch;
 
 #[cfg(target_os = "macos")]
@@ -21,4 +22,5 @@ pub use io_report::IoReport;
 pub use meter::{Counters, EnergyMeter, MeterError, RailCounter, Traffic};
 pub use rail::Rail;
 pub use rapl::Rapl;
+pub use report::EnergyReport;
 pub use watch::{Energy, EnergyWatch, Mark, RailEnergy};

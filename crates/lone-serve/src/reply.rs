@@ -10,4 +10,4 @@ pub(crate) use chat::{
 };
 pub(crate) use completion::{Completion, CompletionChoice};
 pub(crate) use logprobs::{ChatLogprobs, CompletionLogprobs, Offsets, TokenLogprob, token_logprob};
-pub(crate) use usage::{CompletionTokensDetails, EnergyUse, PromptTokensDetails, Timings, Usage};
+pub(crate) use usage::{CompletionTokensDetails, PromptTokensDetails, Timings, Usage};

@@ -1,9 +1,9 @@
 //! What the answers to a request cost, for `usage`, `timings` and the log.
 
-use lone_energy::Energy;
+use lone_energy::{Energy, EnergyReport};
 use lone_engine::{Ended, Event, News, Phase, Request, Stats};
 
-use crate::reply::{CompletionTokensDetails, EnergyUse, PromptTokensDetails, Timings, Usage};
+use crate::reply::{CompletionTokensDetails, PromptTokensDetails, Timings, Usage};
 
 /// The cost of one request's answers.
 #[derive(Debug, Clone, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Tally {
     /// For each answer, whether it shares its prompt with the answer before.
     repeats: Vec<bool>,
     /// Where there is a meter.
-    energy: Option<EnergyUse>,
+    energy: Option<EnergyReport>,
 }
 
 impl Tally {
@@ -58,7 +58,7 @@ impl Tally {
 
     /// Notes what the machine used meanwhile.
     pub(crate) fn used(&mut self, energy: &Energy) {
-        self.energy = Some(EnergyUse::of(energy, self.answer_tokens));
+        self.energy = Some(EnergyReport::of(energy, self.answer_tokens));
     }
 
     /// The count of tokens, of which so many were reasoning.
@@ -90,7 +90,7 @@ impl Tally {
             draft_n: speculated.drafted,
             draft_n_accepted: speculated.accepted,
             draft_passes: speculated.passes,
-            energy: self.energy,
+            energy: self.energy.clone(),
         }
     }
 

@@ -13,12 +13,14 @@ mod author;
 mod cases;
 pub mod oracle;
 pub mod python;
+mod schema;
 mod suite;
 mod tensor;
 mod tolerance;
 
 pub use author::{Author, OpCase};
 pub use cases::op_cases;
+pub use schema::validates;
 pub use suite::{Failure, Report, run_case, run_suite};
 pub use tensor::Tensor;
 pub use tolerance::{Kind, Tolerance, Tolerances};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lone_testing::validates;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -298,14 +299,6 @@ fn samples(grammar: &Grammar, tokenizer: &Tokenizer, seed: u64) -> Option<String
         tokens.push(token);
     }
     None
-}
-
-/// Whether somebody else's reading of JSON Schema agrees.
-fn validates(value: &Value, schema: &Value) -> bool {
-    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
-    compiler.add_resource("schema.json", schema.clone()).unwrap();
-    let index = compiler.compile("schema.json", &mut schemas).unwrap();
-    schemas.validate(value, index).is_ok()
 }
 
 #[test]

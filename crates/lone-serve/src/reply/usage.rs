@@ -1,6 +1,6 @@
 //! What answers cost.
 
-use lone_energy::Energy;
+use lone_energy::EnergyReport;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -29,7 +29,7 @@ pub(crate) struct CompletionTokensDetails {
 }
 
 /// Time spent, as llama-server reports it; not in OpenAI's API. Prefill lasts until the first token is chosen.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Timings {
     /// Tokens of prompts that were there already.
     pub(crate) cache_n: usize,
@@ -52,38 +52,9 @@ pub(crate) struct Timings {
     pub(crate) draft_n_accepted: usize,
     /// Those of the passes that checked any.
     pub(crate) draft_passes: usize,
-    /// Absent where the machine has no meter that may be read, or the answer was too short for it.
+    /// What the whole machine used from the request to the end of its answers, other requests included. Absent where it
+    /// has no meter that may be read, or that was too short for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) energy: Option<EnergyUse>,
-}
-
-/// What the whole machine used from the request to the end of its answers, other requests included.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-pub(crate) struct EnergyUse {
-    joules: f64,
-    /// By tokens of the answers.
-    joules_per_token: f64,
-    watts: f64,
-    /// Above what is drawn while nothing is computed.
-    active_watts: f64,
-    /// What the Neural Engine read, where that is counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ane_read_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ane_written_bytes: Option<u64>,
-}
-
-impl EnergyUse {
-    /// Of answers of `tokens` in all.
-    pub(crate) fn of(energy: &Energy, tokens: usize) -> Self {
-        let joules = energy.joules();
-        EnergyUse {
-            joules,
-            joules_per_token: joules / tokens.max(1) as f64,
-            watts: energy.watts(),
-            active_watts: energy.active_watts(),
-            ane_read_bytes: energy.neural_engine.map(|traffic| traffic.read_bytes),
-            ane_written_bytes: energy.neural_engine.map(|traffic| traffic.written_bytes),
-        }
-    }
+    #[schema(value_type = Option<Object>)]
+    pub(crate) energy: Option<EnergyReport>,
 }

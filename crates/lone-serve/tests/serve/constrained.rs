@@ -1,5 +1,6 @@
 //! Answers that must have a form have it, or end for want of room.
 
+use lone_testing::validates;
 use serde_json::{Value, json};
 
 use crate::chat::tools;
@@ -13,14 +14,6 @@ fn ask(host: &Host, content: &str, more: Value) -> Value {
 
 fn schema(schema: &Value) -> Value {
     json!({"type": "json_schema", "json_schema": {"name": "thing", "schema": schema, "strict": true}})
-}
-
-/// Whether somebody else's reading of JSON Schema agrees.
-fn validates(value: &Value, schema: &Value) -> bool {
-    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
-    compiler.add_resource("schema.json", schema.clone()).unwrap();
-    let index = compiler.compile("schema.json", &mut schemas).unwrap();
-    schemas.validate(value, index).is_ok()
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! What an answer cost, phase by phase, for people and for programs.
 
-use lone_energy::Energy;
+use lone_energy::{Energy, EnergyReport};
 use lone_engine::{FinishReason, Generation, Phase, Speculated, Stats};
 use serde::Serialize;
 
-use crate::energy::EnergyReport;
 use crate::quantity::{Seconds, counted, rate};
 
 /// One phase.

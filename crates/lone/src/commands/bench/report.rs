@@ -2,7 +2,7 @@
 
 use lone_cpu::bandwidth::Pages;
 use lone_cpu::{Isa, cores};
-use lone_energy::Energy;
+use lone_energy::{Energy, EnergyReport};
 use lone_mil::StepProfile;
 use serde::Serialize;
 
@@ -10,7 +10,6 @@ use super::Limits;
 use super::arm::{Arm, Point};
 use super::statistics::Spread;
 use crate::args::BenchArgs;
-use crate::energy::EnergyReport;
 
 /// A whole run.
 #[derive(Debug, Serialize)]

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use lone_bundle::Role;
-use lone_energy::EnergyWatch;
+use lone_energy::{EnergyReport, EnergyWatch};
 use lone_engine::{LoadOptions, Runtime, SessionOptions};
 use lone_mil::Backend;
 use lone_verify::{Candidate, Drift, likeliest};
@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::subject::Subject;
 use crate::commands::Context;
-use crate::energy::EnergyReport;
 use crate::failure::Failure;
 use crate::quantity::rate;
 
