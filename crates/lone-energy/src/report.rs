@@ -50,18 +50,23 @@ impl EnergyReport {
         }
     }
 
-    /// As `5.20 W, 3.10 W above idle, 0.092 J/token`.
+    /// As `5.20 W, 3.10 W above idle, 0.092 J/token, ANE 812.0 MB read, 3.1 MB written`, as far as it is known.
     pub fn line(&self) -> String {
         let per_token = self.joules_per_token.map(|joules| format!(", {joules:.3} J/token"));
+        let traffic = self.ane_read_bytes.zip(self.ane_written_bytes).map(|(read, written)| {
+            let megabytes = |bytes: u64| bytes as f64 / 1e6;
+            format!(", ANE {:.1} MB read, {:.1} MB written", megabytes(read), megabytes(written))
+        });
         let EnergyReport { watts, active_watts, .. } = self;
-        format!("{watts:.2} W, {active_watts:.2} W above idle{}", per_token.unwrap_or_default())
+        let (per_token, traffic) = (per_token.unwrap_or_default(), traffic.unwrap_or_default());
+        format!("{watts:.2} W, {active_watts:.2} W above idle{per_token}{traffic}")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Rail, RailEnergy};
+    use crate::{Rail, RailEnergy, Traffic};
 
     #[test]
     fn energy_is_shown_by_watts_above_idle_and_by_token() {
@@ -76,5 +81,9 @@ mod tests {
         assert_eq!((&json["rails"][1]["rail"], &json["rails"][1]["watts"]), (&"cpu".into(), &2.0.into()));
         assert_eq!(json.get("ane_read_bytes"), None);
         assert_eq!(EnergyReport::of(&energy, 0).line(), "5.00 W, 3.50 W above idle");
+        let traffic = Traffic { read_bytes: 812_000_000, written_bytes: 3_100_000 };
+        let energy = Energy { neural_engine: Some(traffic), ..energy };
+        let expected = "5.00 W, 3.50 W above idle, ANE 812.0 MB read, 3.1 MB written";
+        assert_eq!(EnergyReport::of(&energy, 0).line(), expected);
     }
 }
