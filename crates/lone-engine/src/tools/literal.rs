@@ -5,8 +5,8 @@ use std::str::CharIndices;
 
 use serde_json::Value;
 
-/// Literals inside literals, at most.
-const DEEPEST: usize = 64;
+/// Literals inside literals, at most: as deep as arguments are read that come back with a conversation.
+const DEEPEST: usize = 125;
 
 /// Why text is not what it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
             }
             '(' => {
                 self.next()?;
-                self.items(')', |reader| reader.literal(depth + 1)).map(Literal::List)
+                self.parenthesized(depth + 1)
             }
             '{' => {
                 self.next()?;
@@ -184,6 +184,21 @@ impl<'a> Reader<'a> {
                 _ => Err(Flaw::Malformed),
             },
         }
+    }
+
+    /// The rest of a tuple, or of a value between parentheses: a comma makes the difference.
+    fn parenthesized(&mut self, depth: usize) -> Result<Literal, Flaw> {
+        if self.take(')')? {
+            return Ok(Literal::List(Vec::new()));
+        }
+        let first = self.literal(depth)?;
+        if self.take(')')? {
+            return Ok(first);
+        }
+        self.expect(',')?;
+        let mut items = vec![first];
+        items.extend(self.items(')', |reader| reader.literal(depth))?);
+        Ok(Literal::List(items))
     }
 
     fn entry(&mut self, depth: usize) -> Result<(String, Literal), Flaw> {
@@ -243,7 +258,7 @@ impl<'a> Reader<'a> {
             'f' => '\u{c}',
             'v' => '\u{b}',
             'a' => '\u{7}',
-            '0' => '\0',
+            c @ '0'..='7' => self.octal(c),
             c @ ('\\' | '\'' | '"' | '/') => c,
             '\n' => return Ok(()),
             'x' => self.character(2)?,
@@ -256,6 +271,18 @@ impl<'a> Reader<'a> {
         };
         text.push(c);
         Ok(())
+    }
+
+    /// A character of up to three octal digits, of which `first` is one.
+    fn octal(&mut self, first: char) -> char {
+        let mut digits = String::from(first);
+        while digits.len() < 3
+            && let Some((_, digit)) = self.chars.next_if(|(_, c)| c.is_digit(8))
+        {
+            digits.push(digit);
+        }
+        let value = u32::from_str_radix(&digits, 8).expect("the digits are octal");
+        char::from_u32(value).expect("511 is a character")
     }
 
     /// A character of so many hexadecimal digits; JSON writes large ones as two of four digits.
@@ -300,7 +327,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `-0x1F`, `+5`, `.5` and `1.` as JSON has them.
+/// `-0x1F`, `+5`, `.5` and `1.` as JSON has them. One that no double holds stays as it is.
 fn json_number(python: &str) -> Option<String> {
     let (sign, digits) = match python.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -321,6 +348,12 @@ fn json_number(python: &str) -> Option<String> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let power = exponent.get(1..).map(|power| power.strip_prefix(['+', '-']).unwrap_or(power));
+    let is_power = power.is_none_or(|power| !power.is_empty() && is_digits(power));
+    if !(is_digits(whole) && is_digits(fraction) && is_power) {
+        return None;
+    }
     let whole = match whole.trim_start_matches('0') {
         "" => "0",
         whole => whole,
@@ -330,8 +363,7 @@ fn json_number(python: &str) -> Option<String> {
         (true, "") => ".0".into(),
         (true, fraction) => format!(".{fraction}"),
     };
-    let number = format!("{sign}{whole}{fraction}{exponent}");
-    serde_json::from_str::<serde_json::Number>(&number).ok().map(|_| number)
+    Some(format!("{sign}{whole}{fraction}{exponent}"))
 }
 
 #[cfg(test)]
@@ -356,6 +388,9 @@ mod tests {
             ("''", r#""""#),
             ("[1, 'a', [True, false], None, null,]", r#"[1,"a",[true,false],null,null]"#),
             ("(1, 2)", "[1,2]"),
+            ("((), (1,), (1), ('a'\n'b'))", r#"[[],[1],1,"ab"]"#),
+            (r"'\033[0m\0\1018'", r#""\u001b[0m\u0000A8""#),
+            ("1e999", "1e999"),
             ("{'a': {'b': []}, \"c\": 1}", r#"{"a":{"b":[]},"c":1}"#),
             ("-3", "-3"),
             ("+5", "5"),
@@ -374,7 +409,23 @@ mod tests {
 
     #[test]
     fn what_is_no_literal_is_malformed() {
-        for text in ["maybe", "1..2", "1x", "{1: 2}", "[1 2]", "'\\ud83d'", "'\\xzz'", "-", "--1"] {
+        for text in [
+            "maybe",
+            "1..2",
+            "1.2.3",
+            "1x",
+            "1e",
+            "1e+",
+            "e5",
+            "1e5.5",
+            ".",
+            "{1: 2}",
+            "[1 2]",
+            "'\\ud83d'",
+            "'\\xzz'",
+            "-",
+            "--1",
+        ] {
             assert_eq!(json(text), Err(Flaw::Malformed), "{text}");
         }
         assert_eq!(json(&"[".repeat(1000)), Err(Flaw::Malformed));
