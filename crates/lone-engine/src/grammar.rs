@@ -82,7 +82,8 @@ impl GrammarCompiler {
     /// # Errors
     /// [`GrammarError`] for a schema that is wrong, or has keywords that cannot be followed.
     pub fn json(&self, schema: &Value) -> Result<Grammar, GrammarError> {
-        self.compile(TopLevelGrammar::from_json_schema(compact(schema, &mut Tally::default())?))
+        let schema = schema.clone();
+        self.compile(move || Ok(TopLevelGrammar::from_json_schema(compact(&schema, &mut Tally::default())?)))
     }
 
     /// A JSON object.
@@ -104,23 +105,29 @@ impl GrammarCompiler {
         many: bool,
         or_json: Option<&Value>,
     ) -> Result<Grammar, GrammarError> {
-        let mut tally = Tally::default();
-        let tools: Vec<_> =
-            tools.iter().map(|tool| ReadTool::read(tool, &mut tally)).collect::<Result<_, _>>()?;
-        let or_json = or_json.map(|schema| compact(schema, &mut tally)).transpose()?;
-        self.compile(TopLevelGrammar::from_lark(calls::lark(
-            marks,
-            &tools,
-            many,
-            or_json.as_ref(),
-            &mut tally,
-        )?))
+        let (marks, or_json) = (marks.clone(), or_json.cloned());
+        let tools: Vec<(String, Value)> = tools
+            .iter()
+            .map(|tool| (tool.name.to_owned(), tool.parameters.cloned().unwrap_or_default().into()))
+            .collect();
+        self.compile(move || {
+            let mut tally = Tally::default();
+            let read = tools.iter().map(|(name, parameters)| ReadTool::read(name, parameters, &mut tally));
+            let tools: Vec<_> = read.collect::<Result<_, _>>()?;
+            let or_json = or_json.map(|schema| compact(&schema, &mut tally)).transpose()?;
+            let lark = calls::lark(&marks, &tools, many, or_json.as_ref(), &mut tally)?;
+            Ok(TopLevelGrammar::from_lark(lark))
+        })
     }
 
-    fn compile(&self, grammar: TopLevelGrammar) -> Result<Grammar, GrammarError> {
+    /// Makes what `write` writes a grammar; both may take long.
+    fn compile(
+        &self,
+        write: impl FnOnce() -> Result<TopLevelGrammar, GrammarError> + Send + 'static,
+    ) -> Result<Grammar, GrammarError> {
         let factory = Arc::clone(&self.factory);
         self.workshop.run(move || {
-            let mut matcher = Matcher::new(factory.create_parser(grammar));
+            let mut matcher = Matcher::new(factory.create_parser(write()?));
             if let Some(reason) = matcher.get_error() {
                 return Err(refuse(reason));
             }

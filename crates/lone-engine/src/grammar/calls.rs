@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::limits::Tally;
 use super::schema::{Schema, as_object};
-use super::{CallSchema, GrammarError, SETTINGS};
+use super::{GrammarError, SETTINGS};
 use crate::ToolMarks;
 use crate::tools::is_identifier;
 
@@ -23,9 +23,8 @@ pub(super) struct ReadTool<'a> {
 }
 
 impl<'a> ReadTool<'a> {
-    pub(super) fn read(tool: &CallSchema<'a>, tally: &mut Tally) -> Result<Self, GrammarError> {
-        let parameters = tool.parameters.cloned().unwrap_or_default();
-        Ok(ReadTool { name: tool.name, parameters: Schema::read(&parameters.into(), tally)? })
+    pub(super) fn read(name: &'a str, parameters: &Value, tally: &mut Tally) -> Result<Self, GrammarError> {
+        Ok(ReadTool { name, parameters: Schema::read(parameters, tally)? })
     }
 }
 
@@ -50,9 +49,12 @@ pub(super) fn lark(
         match Plain::of(tool, tally)? {
             Some(plain) => plain.write(&name, tool.name, &mut lark),
             None => {
+                // Whatever else fits the schema is not what a call has.
+                let mut arguments = Map::from_iter([("type".to_owned(), json!("object"))]);
+                arguments.extend(tool.parameters.keywords().clone());
                 let call = json!({
                     "type": "object",
-                    "properties": {"name": {"const": tool.name}, "arguments": tool.parameters.keywords()},
+                    "properties": {"name": {"const": tool.name}, "arguments": arguments},
                     "required": ["name", "arguments"],
                     "additionalProperties": false,
                 });

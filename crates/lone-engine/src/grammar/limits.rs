@@ -15,6 +15,10 @@ const MOST_PATTERNS: usize = 500;
 const MOST_JOINED_PATTERNS: usize = 20;
 /// Bytes of all patterns.
 const MOST_PATTERN_BYTES: usize = 20_000;
+/// Bytes of definitions, counted for each argument of a tool that needs a copy.
+const MOST_COPIED_BYTES: usize = 5_000_000;
+/// The size of a schema that may be copied where it stands, as [`Tally::size`] has it.
+pub(super) const MOST_COPIED: usize = 32;
 /// Schemas within schemas, by nesting and by reference.
 pub(super) const MOST_DEPTH: usize = 1000;
 
@@ -26,6 +30,7 @@ pub(super) struct Tally {
     value_bytes: usize,
     patterns: usize,
     pattern_bytes: usize,
+    copied_bytes: usize,
 }
 
 impl Tally {
@@ -44,6 +49,16 @@ impl Tally {
     pub(super) fn pattern(&mut self, bytes: usize) -> Result<(), GrammarError> {
         add(&mut self.patterns, 1, MOST_PATTERNS, "patterns")?;
         add(&mut self.pattern_bytes, bytes, MOST_PATTERN_BYTES, "bytes of patterns")
+    }
+
+    pub(super) fn copied_bytes(&mut self, more: usize) -> Result<(), GrammarError> {
+        add(&mut self.copied_bytes, more, MOST_COPIED_BYTES, "bytes of definitions, a copy for each argument")
+    }
+
+    /// About what it takes to hold all that has been read, in schemas.
+    pub(super) fn size(&self) -> usize {
+        const BYTES_OF_A_SCHEMA: usize = 64;
+        self.schemas + self.values + (self.value_bytes + self.pattern_bytes) / BYTES_OF_A_SCHEMA
     }
 
     /// Says that any of the patterns so far may meet on one string.

@@ -27,12 +27,24 @@ pub(super) fn bound(number: &Number, side: Side, is_exclusive: bool) -> Result<N
     }
     let is_rounded_outwards = number.as_i128().is_some_and(|exact| (value as i128) < exact * sign as i128);
     // llguidance adds one to what is exclusive, which far from zero leaves a double as it is.
-    let inwards =
-        if is_rounded_outwards || is_exclusive && value.abs() >= EXACT { value.next_up() } else { value };
+    let inwards = if is_rounded_outwards || is_exclusive && value.abs() >= EXACT {
+        value.next_up()
+    } else if is_exclusive && value >= 0.0 && value.fract() == 0.0 {
+        beyond(value)
+    } else {
+        value
+    };
     match inwards == as_double(number) * sign && inwards >= -MOST {
         true => Ok(number.clone()),
         false => Ok(Number::from_f64(sign * inwards.clamp(-MOST, MOST)).expect("it is finite")),
     }
+}
+
+/// A number above `whole` by next to nothing. An exclusive bound that is whole llguidance lets through if the other bound
+/// is less than one away: of 0 to 0.5 it takes `0(\.…)?`.
+fn beyond(whole: f64) -> f64 {
+    const NEXT_TO_NOTHING: f64 = 1e-15;
+    if whole < 1e12 { whole + NEXT_TO_NOTHING * whole.max(1.0) } else { whole }
 }
 
 /// Refuses a number that is to be said as it is, and would be said otherwise.
@@ -135,6 +147,10 @@ mod tests {
             ("-9223372036854775808", Side::Above, false, -MOST),
             ("-1e300", Side::Above, false, -MOST),
             ("1152921504606846976", Side::Below, true, 1_152_921_504_606_846_848.0),
+            ("0", Side::Above, true, 1e-15),
+            ("0", Side::Below, true, -1e-15),
+            ("5", Side::Below, true, 5.0),
+            ("0.5", Side::Above, true, 0.5),
         ];
         for (text, side, is_exclusive, inside) in table {
             let moved = bound(&number(text), side, is_exclusive).unwrap();

@@ -16,7 +16,7 @@ const MOST_REFERENCES: usize = 8;
 const MOST_DEPTH: usize = 8;
 /// Properties of which one may be the tag of all branches.
 const MOST_TAGS: usize = 8;
-/// Comparisons of two branches, in all of one schema.
+/// Comparisons of two branches, in all of one schema, each value in them counted as one.
 const MOST_COMPARISONS: usize = 100_000;
 /// Keywords that hold one schema, a list of them, or an object of them.
 const HOLD_SCHEMAS: [&str; 7] =
@@ -108,7 +108,8 @@ impl<'a> Alternatives<'a> {
 
     /// Whether it is certain that no value fits both schemas, which are at `depth` within branches.
     fn exclude_each_other(&mut self, a: &Map<String, Value>, b: &Map<String, Value>, depth: usize) -> bool {
-        self.comparisons += 1;
+        let values = |schema| constants(schema).map_or(0, |values| values.len());
+        self.comparisons += 1 + values(a) + values(b);
         if self.comparisons > MOST_COMPARISONS || depth > MOST_DEPTH {
             return false;
         }

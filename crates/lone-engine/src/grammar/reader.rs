@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Number, Value, json};
 
-use super::limits::Tally;
+use super::limits::{MOST_COPIED, Tally};
 use super::numbers::{self, Multiples, Side};
 use super::references::{DEFINITION, pointer};
 use super::{GrammarError, pattern, refuse};
@@ -29,7 +29,9 @@ const ANNOTATIONS: [&str; 13] = [
     "writeOnly",
 ];
 /// Keywords that put one schema upon what stands beside it.
-const JOINING: [&str; 6] = ["allOf", "anyOf", "oneOf", "$ref", "const", "enum"];
+const JOINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
+/// Keywords that put values upon it.
+const VALUES: [&str; 2] = ["const", "enum"];
 /// Nesting of one document, as readers of JSON have it.
 const MOST_NESTING: usize = 128;
 
@@ -41,6 +43,10 @@ pub(super) struct Reader<'a> {
     numbers: HashMap<String, usize>,
     /// Definitions that are still to be read.
     pending: Vec<(usize, &'a Value)>,
+    /// Those that have been, by their numbers.
+    definitions: Map<String, Value>,
+    /// How many there are of both.
+    count: usize,
     multiples: Multiples,
     /// Whether a schema within has a name of its own, which references in it would begin at.
     has_names: bool,
@@ -55,6 +61,8 @@ impl<'a> Reader<'a> {
             tally,
             numbers: HashMap::new(),
             pending: Vec::new(),
+            definitions: Map::new(),
+            count: 0,
             multiples: Multiples::default(),
             has_names: false,
             joins: false,
@@ -64,9 +72,9 @@ impl<'a> Reader<'a> {
     /// The schema, and its definitions by their numbers.
     pub(super) fn read(mut self) -> Result<(Value, Map<String, Value>), GrammarError> {
         let root = self.schema(self.document, 0)?;
-        let mut definitions = Map::new();
         while let Some((number, schema)) = self.pending.pop() {
-            definitions.insert(number.to_string(), self.schema(schema, 1)?);
+            let schema = self.schema(schema, 1)?;
+            self.definitions.insert(number.to_string(), schema);
         }
         if self.has_names && !self.numbers.is_empty() {
             return Err(refuse("it has references and, not only at its top, `$id`, which is not supported"));
@@ -77,7 +85,7 @@ impl<'a> Reader<'a> {
                 return Err(refuse("its `multipleOf` come to numbers that are too large together"));
             }
         }
-        Ok((root, definitions))
+        Ok((root, self.definitions))
     }
 
     fn schema(&mut self, schema: &'a Value, nesting: usize) -> Result<Value, GrammarError> {
@@ -87,9 +95,25 @@ impl<'a> Reader<'a> {
         }
         match schema {
             Value::Bool(_) => Ok(schema.clone()),
+            Value::Object(object) if object.get("const").is_some_and(|value| !is_writable(value)) => {
+                Ok(false.into())
+            }
             Value::Object(object) => Ok(self.object(object, nesting)?.into()),
             _ => Err(refuse("a schema is neither an object nor `true` nor `false`")),
         }
+    }
+
+    /// A schema within another one. A large one becomes a definition, so that llguidance copies its name and not all of it
+    /// wherever it puts the other one upon something.
+    fn part(&mut self, schema: &'a Value, nesting: usize) -> Result<Value, GrammarError> {
+        let before = self.tally.size();
+        let read = self.schema(schema, nesting)?;
+        if self.tally.size() - before <= MOST_COPIED {
+            return Ok(read);
+        }
+        let number = self.next_number();
+        self.definitions.insert(number.to_string(), read);
+        Ok(json!({"$ref": format!("{DEFINITION}{number}")}))
     }
 
     fn object(
@@ -105,8 +129,8 @@ impl<'a> Reader<'a> {
             || object.contains_key("patternProperties");
         check_least(object)?;
         let mut read = Map::new();
-        for (key, value) in object {
-            if let Some(value) = self.keyword(key, value, nesting + 1)? {
+        for (key, value) in side_by_side(object) {
+            if let Some(value) = self.keyword(key, value, object, nesting + 1)? {
                 read.insert(key.clone(), value);
             }
         }
@@ -118,14 +142,21 @@ impl<'a> Reader<'a> {
         &mut self,
         key: &str,
         value: &'a Value,
+        object: &Map<String, Value>,
         nesting: usize,
     ) -> Result<Option<Value>, GrammarError> {
+        // How the oldest dialect has it.
+        let is_exclusive = |word: &str| object.get(word).is_some_and(|value| *value == true);
         let read = match (key, value) {
             ("$ref", Value::String(reference)) => self.reference(reference)?,
             ("pattern", Value::String(pattern)) => self.pattern(pattern)?.into(),
-            ("minimum", Value::Number(number)) => bound(key, number, Side::Above, false)?,
+            ("minimum", Value::Number(number)) => {
+                bound(key, number, Side::Above, is_exclusive("exclusiveMinimum"))?
+            }
             ("exclusiveMinimum", Value::Number(number)) => bound(key, number, Side::Above, true)?,
-            ("maximum", Value::Number(number)) => bound(key, number, Side::Below, false)?,
+            ("maximum", Value::Number(number)) => {
+                bound(key, number, Side::Below, is_exclusive("exclusiveMaximum"))?
+            }
             ("exclusiveMaximum", Value::Number(number)) => bound(key, number, Side::Below, true)?,
             ("multipleOf", Value::Number(number)) => {
                 self.multiples
@@ -133,21 +164,26 @@ impl<'a> Reader<'a> {
                     .map_err(|problem| refuse(format_args!("`multipleOf` is {problem}")))?;
                 value.clone()
             }
-            ("const" | "enum", value) => {
+            ("const", value) => {
                 self.values(value)?;
                 value.clone()
+            }
+            ("enum", Value::Array(values)) => {
+                self.values(value)?;
+                values.iter().filter(|value| is_writable(value)).cloned().collect()
             }
             ("required", Value::Array(names)) => {
                 names.iter().try_for_each(|name| self.values(name))?;
                 value.clone()
             }
             ("properties" | "patternProperties", Value::Object(named)) => self.named(key, named, nesting)?,
-            (
-                "items" | "additionalItems" | "prefixItems" | "anyOf" | "oneOf" | "allOf",
-                Value::Array(list),
-            ) => list.iter().map(|schema| self.schema(schema, nesting)).collect::<Result<_, _>>()?,
-            ("items" | "additionalItems" | "additionalProperties", schema) => self.schema(schema, nesting)?,
-            (key, _) if ANNOTATIONS.contains(&key) => return Ok(None),
+            ("anyOf" | "oneOf" | "allOf", Value::Array(list)) => {
+                list.iter().map(|schema| self.schema(schema, nesting)).collect::<Result<_, _>>()?
+            }
+            ("items" | "additionalItems" | "prefixItems", Value::Array(list)) => {
+                list.iter().map(|schema| self.part(schema, nesting)).collect::<Result<_, _>>()?
+            }
+            ("items" | "additionalItems" | "additionalProperties", schema) => self.part(schema, nesting)?,
             // The name of a schema in the oldest dialect.
             ("id", Value::String(_)) => {
                 self.has_names |= nesting > 1 && self.is_draft_4();
@@ -168,7 +204,7 @@ impl<'a> Reader<'a> {
         for (name, schema) in named {
             self.tally.value_bytes(name.len())?;
             let name = if key == "properties" { name.clone() } else { self.pattern(name)? };
-            if read.insert(name, self.schema(schema, nesting)?).is_some() {
+            if read.insert(name, self.part(schema, nesting)?).is_some() {
                 return Err(refuse("two of `patternProperties` are the same pattern"));
             }
         }
@@ -181,19 +217,24 @@ impl<'a> Reader<'a> {
                 "`$ref` is {reference:?}, and must lead within the schema: `#`, or `#/` and a path"
             ))
         })?;
-        let next = self.numbers.len();
         let number = match self.numbers.get(&pointer) {
             Some(&number) => number,
             None => {
                 let target = self.document.pointer(&pointer);
                 let target = target
                     .ok_or_else(|| refuse(format_args!("`$ref` is {reference:?}, which is not there")))?;
-                self.pending.push((next, target));
-                self.numbers.insert(pointer, next);
-                next
+                let number = self.next_number();
+                self.pending.push((number, target));
+                self.numbers.insert(pointer, number);
+                number
             }
         };
         Ok(format!("{DEFINITION}{number}").into())
+    }
+
+    fn next_number(&mut self) -> usize {
+        self.count += 1;
+        self.count - 1
     }
 
     fn pattern(&mut self, pattern: &str) -> Result<String, GrammarError> {
@@ -223,9 +264,33 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The keywords of `object` that say something, all that neither join schemas nor are values side by side: llguidance
+/// reads by itself what stands between two of the others, and forgets `items` over `additionalItems`.
+fn side_by_side(object: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let said = object.iter().filter(|(key, _)| !ANNOTATIONS.contains(&key.as_str()));
+    let is_put_upon =
+        |(key, _): &(&String, &Value)| JOINING.contains(&key.as_str()) || VALUES.contains(&key.as_str());
+    let before = said.clone().take_while(is_put_upon).count();
+    let (put_upon, plain): (Vec<_>, Vec<_>) = said.partition(is_put_upon);
+    [&put_upon[..before], &plain[..], &put_upon[before..]].concat()
+}
+
 fn bound(key: &str, number: &Number, side: Side, is_exclusive: bool) -> Result<Value, GrammarError> {
     let bound = numbers::bound(number, side, is_exclusive);
     bound.map(Value::Number).map_err(|problem| refuse(format_args!("`{key}` is {problem}")))
+}
+
+/// Whether answers can have `value`: its strings have no control characters but those with a letter of their own.
+fn is_writable(value: &Value) -> bool {
+    match value {
+        Value::String(text) => {
+            let has_letter = |c| matches!(c, '\u{8}' | '\u{c}' | '\n' | '\r' | '\t');
+            text.chars().all(|c| !c.is_ascii_control() || has_letter(c))
+        }
+        Value::Array(list) => list.iter().all(is_writable),
+        Value::Object(object) => object.values().all(is_writable),
+        _ => true,
+    }
 }
 
 /// Refuses to count properties that may have the same name: only one beyond those required is another for certain.

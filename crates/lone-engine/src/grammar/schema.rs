@@ -51,7 +51,8 @@ impl Schema {
     /// All of it, to stand in a place of its own.
     pub(super) fn whole(&self) -> Map<String, Value> {
         let mut whole = self.root.clone();
-        self.define(&mut whole, &mut Tally::default()).expect("it was counted when it was read");
+        let needed = self.needed_by(&whole);
+        self.put(needed, &mut whole);
         whole
     }
 
@@ -61,19 +62,29 @@ impl Schema {
         part: &mut Map<String, Value>,
         tally: &mut Tally,
     ) -> Result<(), GrammarError> {
-        let value = Value::Object(part.clone());
-        let mut needed = Map::new();
-        for (number, schema) in references::needed_by(&value, &self.definitions) {
+        let needed = self.needed_by(part);
+        for schema in needed.values() {
             tally.schemas(objects_in(schema))?;
-            needed.insert(number.clone(), schema.clone());
+            tally.copied_bytes(schema.to_string().len())?;
         }
+        self.put(needed, part);
+        Ok(())
+    }
+
+    /// The definitions that `part` needs, by their numbers.
+    fn needed_by(&self, part: &Map<String, Value>) -> Map<String, Value> {
+        let part = Value::Object(part.clone());
+        let needed = references::needed_by(&part, &self.definitions);
+        needed.into_iter().map(|(number, schema)| (number.clone(), schema.clone())).collect()
+    }
+
+    fn put(&self, needed: Map<String, Value>, part: &mut Map<String, Value>) {
         if !needed.is_empty() {
             part.insert("$defs".into(), needed.into());
         }
         if let Some(dialect) = &self.dialect {
             part.insert("$schema".into(), dialect.clone());
         }
-        Ok(())
     }
 }
 
@@ -92,5 +103,24 @@ fn objects_in(value: &Value) -> usize {
         Value::Array(list) => list.iter().map(objects_in).sum(),
         Value::Object(object) => 1 + object.values().map(objects_in).sum::<usize>(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_part_becomes_a_definition_and_a_small_one_stays_where_it_is() {
+        let large: Value = (0..100).map(|i| json!(i)).collect();
+        let document = json!({"properties": {"small": {"enum": [1, 2]}, "large": {"enum": large}},
+            "additionalProperties": {"const": "x".repeat(4000)}});
+        let schema = Schema::read(&document, &mut Tally::default()).unwrap();
+        let part = |value: &Value| value["$ref"].as_str().map(str::to_owned);
+        let properties = &schema.keywords()["properties"];
+        assert_eq!(part(&properties["small"]), None);
+        assert_eq!(part(&properties["large"]).as_deref(), Some("#/$defs/0"));
+        assert_eq!(part(&schema.keywords()["additionalProperties"]).as_deref(), Some("#/$defs/1"));
+        assert_eq!(schema.whole()["$defs"]["0"], json!({"enum": large}));
     }
 }

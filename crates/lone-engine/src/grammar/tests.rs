@@ -169,6 +169,39 @@ fn references_in_tools_lead_where_they_lead_in_their_own_schema() {
 }
 
 #[test]
+fn arguments_are_an_object_whatever_else_their_schema_allows() {
+    let tokenizer = tokenizer();
+    let marks = ToolMarks::of(&tokenizer).unwrap();
+    let compiler = compiler(&tokenizer);
+    let call = |parameters: &Value, arguments: &str| {
+        let tools = [CallSchema { name: "f", parameters: parameters.as_object() }];
+        let grammar = compiler.calls(&marks, &tools, false, None)?;
+        let text = format!(r#"{}[{{"name": "f", "arguments": {arguments}}}]{}"#, marks.start, marks.end);
+        Ok::<_, GrammarError>(allows(&grammar, &tokenizer, &text))
+    };
+    let open = json!({"properties": {"a": {"type": "integer"}}, "minProperties": 1, "required": ["a"]});
+    assert_eq!(call(&open, r#"{"a": 1}"#), Ok(true));
+    for bad in ["1", "null", "[]", r#""a""#] {
+        assert_eq!(call(&open, bad), Ok(false), "{bad}");
+    }
+    assert!(call(&json!({"const": 5}), "5").is_err());
+}
+
+#[test]
+fn values_that_no_answer_can_have_are_no_choice() {
+    let tokenizer = tokenizer();
+    let compiler = compiler(&tokenizer);
+    let schema = json!({"type": "object", "properties": {"a": {"const": ["\u{1}"]}, "b": {"enum": [{"x": "\u{7f}"}, "\n"]}},
+        "additionalProperties": false});
+    let grammar = compiler.json(&schema).unwrap();
+    assert!(allows(&grammar, &tokenizer, "{}") && allows(&grammar, &tokenizer, r#"{"b": "\n"}"#));
+    for beginning in [r#"{"a""#, r#"{"b": {"#] {
+        assert_ne!(follow(grammar.clone(), &tokenizer, beginning).0, beginning);
+    }
+    assert!(compiler.json(&json!({"const": "\u{1}"})).is_err());
+}
+
+#[test]
 fn an_argument_that_may_never_be_given_is_not() {
     let tokenizer = tokenizer();
     let marks = ToolMarks::of(&tokenizer).unwrap();
@@ -225,6 +258,85 @@ fn patterns_fit_what_they_fit_in_browsers() {
         assert!(allows(&grammar, &tokenizer, good), "{pattern} {good}");
         assert!(!allows(&grammar, &tokenizer, bad), "{pattern} {bad}");
     }
+}
+
+#[test]
+fn an_exclusive_bound_is_not_said_however_near_the_other_is() {
+    let tokenizer = tokenizer();
+    let oldest = "http://json-schema.org/draft-04/schema#";
+    let table = [
+        (json!({"type": "number", "exclusiveMinimum": 0, "maximum": 0.5}), "0.25", "0"),
+        (json!({"type": "number", "minimum": -0.5, "exclusiveMaximum": 0}), "-0.25", "-0"),
+        (json!({"type": "number", "exclusiveMinimum": -1.5, "exclusiveMaximum": -1}), "-1.25", "-1"),
+        (json!({"type": "number", "exclusiveMinimum": 3, "maximum": 3.5}), "3.5", "3"),
+        (json!({"type": "integer", "exclusiveMinimum": 3, "maximum": 5}), "4", "3"),
+        (
+            json!({"$schema": oldest, "type": "number", "minimum": 0, "exclusiveMinimum": true, "maximum": 0.5}),
+            "0.25",
+            "0",
+        ),
+    ];
+    for (schema, good, bad) in table {
+        let grammar = compiler(&tokenizer).json(&schema).unwrap();
+        assert!(allows(&grammar, &tokenizer, good), "{schema}");
+        assert!(!allows(&grammar, &tokenizer, bad), "{schema}");
+    }
+}
+
+#[test]
+fn keywords_are_read_together_wherever_they_stand() {
+    let tokenizer = tokenizer();
+    let oldest = "http://json-schema.org/draft-04/schema#";
+    let table = [
+        (
+            json!({"items": [{"type": "integer"}], "allOf": [{"type": "array"}], "additionalItems": false}),
+            "[1]",
+            "[1, 2]",
+        ),
+        (
+            json!({"$schema": oldest, "minimum": 0.5, "allOf": [{"type": "number"}], "exclusiveMinimum": true, "maximum": 2}),
+            "0.75",
+            "0.5",
+        ),
+        (
+            json!({"patternProperties": {"^x$": {"type": "integer"}}, "allOf": [{"type": "object"}], "additionalProperties": false}),
+            r#"{"x": 1}"#,
+            r#"{"y": 1}"#,
+        ),
+    ];
+    for (schema, good, bad) in table {
+        let grammar = compiler(&tokenizer).json(&schema).unwrap();
+        assert!(allows(&grammar, &tokenizer, good), "{schema}");
+        assert!(!allows(&grammar, &tokenizer, bad), "{schema}");
+    }
+}
+
+#[test]
+fn patterns_that_meet_on_no_string_may_be_many() {
+    let tokenizer = tokenizer();
+    let mut properties: Map<String, Value> =
+        (0..40).map(|i| (format!("p{i}"), json!({"type": "string", "pattern": format!("^{i}$")}))).collect();
+    properties.insert("kind".into(), json!({"type": "string", "enum": ["a", "b"]}));
+    assert!(compiler(&tokenizer).json(&json!({"type": "object", "properties": properties})).is_ok());
+}
+
+#[test]
+fn definitions_are_copied_for_so_many_arguments_and_no_more() {
+    let tokenizer = tokenizer();
+    let marks = ToolMarks::of(&tokenizer).unwrap();
+    let tool = |arguments: usize| {
+        let properties: Map<String, Value> =
+            (0..arguments).map(|i| (format!("p{i}"), json!({"$ref": "#/$defs/e"}))).collect();
+        let values: Value = (0..5000).map(|i| json!(i)).collect();
+        json!({"type": "object", "properties": properties, "$defs": {"e": {"enum": values}}})
+    };
+    let calls = |arguments: usize| {
+        let parameters = tool(arguments);
+        let tools = [CallSchema { name: "f", parameters: parameters.as_object() }];
+        compiler(&tokenizer).calls(&marks, &tools, false, None)
+    };
+    assert!(calls(2).is_ok());
+    assert!(calls(400).unwrap_err().reason.contains("a copy for each argument"));
 }
 
 #[test]
