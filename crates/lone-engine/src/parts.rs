@@ -35,6 +35,8 @@ pub struct Parts {
 enum State {
     /// Nothing but space so far.
     Beginning,
+    /// Nothing so far of what is all calls or all content.
+    Held,
     Reasoning {
         has_begun: bool,
     },
@@ -59,6 +61,13 @@ impl Parts {
         self
     }
 
+    /// Says that the answer is held to a form: that it begins with its calls, or else has none, whatever its strings say.
+    #[must_use]
+    pub fn held(mut self) -> Self {
+        self.state = State::Held;
+        self
+    }
+
     /// Whether what comes next belongs to the reasoning, as far as can be told.
     pub fn is_reasoning(&self) -> bool {
         matches!(self.state, State::Reasoning { .. })
@@ -79,7 +88,7 @@ impl Parts {
         match self.state {
             State::Reasoning { .. } => add(&mut parts, Part::Reasoning(rest.trim_end().to_owned())),
             State::Between => {}
-            State::Beginning | State::Content => add(&mut parts, Part::Content(rest)),
+            State::Beginning | State::Held | State::Content => add(&mut parts, Part::Content(rest)),
             State::Calls => {
                 let marks = self.marks.as_ref().expect("calls are looked for");
                 // An answer may end before its closing mark, and still have said all of its calls.
@@ -98,6 +107,7 @@ impl Parts {
     fn advance(&mut self, parts: &mut Vec<Part>) -> bool {
         match self.state {
             State::Beginning => self.begin(),
+            State::Held => self.begin_held(),
             State::Reasoning { has_begun } => self.reason(has_begun, parts),
             State::Between => {
                 self.held = self.held.trim_start().to_owned();
@@ -122,6 +132,16 @@ impl Parts {
             return self.go_on(State::Reasoning { has_begun: false }, true);
         }
         self.go_on(State::Content, !THINK.starts_with(text))
+    }
+
+    fn begin_held(&mut self) -> bool {
+        let Some(marks) = &self.marks else { return self.go_on(State::Content, true) };
+        let may_call = marks.start.starts_with(&self.held) || self.held.starts_with(&marks.start);
+        let is_certain = !may_call || self.held.len() >= marks.start.len();
+        if !may_call {
+            self.marks = None;
+        }
+        self.go_on(State::Content, is_certain)
     }
 
     fn reason(&mut self, has_begun: bool, parts: &mut Vec<Part>) -> bool {
@@ -246,6 +266,21 @@ mod tests {
     #[test]
     fn marks_are_text_where_calls_are_not_looked_for() {
         assert_eq!(read(Parts::new(None), &["<|s|>[f()]<|e|>"]), "C:<|s|>[f()]<|e|>;");
+    }
+
+    #[test]
+    fn what_is_held_to_a_form_begins_with_its_calls_or_has_none() {
+        let table = [
+            (r#"{"a": "<|s|>[f()]<|e|>"}"#, r#"C:{"a": "<|s|>[f()]<|e|>"};"#),
+            ("<|s|>[f()]<|e|>", "f{};"),
+            ("<|s", "C:<|s;"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(read(parts().held(), &[text]), expected, "{text}");
+            let pieces: Vec<String> = text.chars().map(String::from).collect();
+            let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            assert_eq!(read(parts().held(), &pieces), expected, "{text}");
+        }
     }
 
     #[test]

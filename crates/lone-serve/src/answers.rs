@@ -28,6 +28,8 @@ pub(crate) struct Answers {
     missing: usize,
     /// The moment the request was made, where there is a meter.
     begin: Option<Mark>,
+    /// The field that has the form which the answers are held to, if they are.
+    held_by: Option<String>,
     /// The request, for the log.
     span: tracing::Span,
 }
@@ -60,7 +62,13 @@ impl Answers {
         let (server, span) = (Arc::clone(server), tracing::Span::current());
         let deadline = Instant::now() + server.options.request_timeout;
         let ending = server.ending.subscribe();
-        Ok(Answers { server, news, deadline, ending, tally, missing, begin, span })
+        Ok(Answers { server, news, deadline, ending, tally, missing, begin, held_by: None, span })
+    }
+
+    /// Names the field that has the form which the answers are held to.
+    pub(crate) fn held_by(mut self, field: Option<String>) -> Self {
+        self.held_by = field;
+        self
     }
 
     /// The next of the job's news, or `None` after the end of its last answer.
@@ -76,7 +84,10 @@ impl Answers {
         match news {
             Err(_) => Err(ApiError::timed_out(self.server.options.request_timeout)),
             Ok(None) => Err(ApiError::internal("the engine gave the request up")),
-            Ok(Some((_, News::Refused(reason)))) => Err(ApiError::request(reason)),
+            Ok(Some((_, News::Refused(reason)))) => Err(match &self.held_by {
+                Some(field) => ApiError::request(reason).at(field),
+                None => ApiError::request(reason),
+            }),
             Ok(Some((_, News::Failed(reason)))) => {
                 self.span.in_scope(|| tracing::error!(reason, "an answer failed"));
                 Err(ApiError::internal(format!("the answer failed: {reason}")))

@@ -34,7 +34,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     let streams = request.choosing.streams();
     let answers_per_prompt = request.choosing.answers();
     let usage_told = request.choosing.usage_told();
-    let Prepared { requests, parts, parallel_calls } =
+    let Prepared { requests, parts, parallel_calls, held_by } =
         server.work(move |server| prepare(server, &request)).await?;
     let stop_tokens = server.model.facts.eos_token_ids.clone();
     let identity = Identity {
@@ -45,7 +45,7 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     };
     let choice = || Choice::new(parts.clone(), stop_tokens.clone(), parallel_calls);
     let choices: Vec<Choice> = requests.iter().map(|_| choice()).collect();
-    let mut answers = Answers::to(&server, requests, answers_per_prompt)?;
+    let mut answers = Answers::to(&server, requests, answers_per_prompt)?.held_by(held_by);
     if streams {
         return Ok(sse::respond(answers, ChatTeller::new(server, identity, choices, usage_told)));
     }

@@ -42,10 +42,10 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     let streams = request.streams();
     let chat = request.as_chat()?;
     let output = Output::new(empty(&server, &request));
-    let Prepared { requests, parts, parallel_calls } =
+    let Prepared { requests, parts, parallel_calls, held_by } =
         server.work(move |server| prepare(server, &chat).map_err(renamed)).await?;
     let choice = Choice::new(parts, server.model.facts.eos_token_ids.clone(), parallel_calls);
-    let mut answers = Answers::to(&server, requests, 1)?;
+    let mut answers = Answers::to(&server, requests, 1)?.held_by(held_by);
     let mut teller = ResponseTeller { server, output, choice, told: 0 };
     if streams {
         return Ok(sse::respond(answers, teller));

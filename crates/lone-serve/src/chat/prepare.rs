@@ -2,8 +2,6 @@
 
 use lone_engine::{CallSchema, Grammar, Parts, Request, RequestError, Sampling};
 
-use serde_json::json;
-
 use crate::error::ApiError;
 use crate::model::{Rendering, ServedModel};
 use crate::request::{ChatRequest, Choosing, Format, Function, ToolChoice, Tools, messages};
@@ -20,6 +18,8 @@ pub(crate) struct Prepared {
     pub(crate) parts: Parts,
     /// Whether one answer may have several calls.
     pub(crate) parallel_calls: bool,
+    /// The field that has the form which the answers are held to, if they are.
+    pub(crate) held_by: Option<String>,
 }
 
 /// Checks `request` against the model and turns it into tokens.
@@ -34,19 +34,21 @@ pub(crate) fn prepare(server: &Server, request: &ChatRequest) -> Result<Prepared
     if tools.is_some_and(|tools| tools.choice == ToolChoice::None) {
         forbid_calls(model, &mut sampling);
     }
-    let grammar = grammar(model, tools, &request.response_format)?;
+    let (grammar, held_by) = grammar(model, tools, &request.response_format)?.unzip();
     if grammar.is_some() && !request.choosing.stops().is_empty() {
         return Err(ApiError::field(
             "stop",
             "could end an answer before it is what `response_format` or `tool_choice` asks for",
         ));
     }
-    let calls = model.marks.clone().zip(tools.map(Tools::signatures));
-    let mut parts = Parts::new(calls);
+    let callable = tools.filter(|tools| tools.choice != ToolChoice::None);
+    let parts = Parts::new(model.marks.clone().zip(callable.map(Tools::signatures)));
     // A constrained answer is JSON or calls from its first token, whatever the template has opened.
-    if grammar.is_none() && text.trim_end().ends_with("<think>") {
-        parts = parts.in_reasoning();
-    }
+    let parts = match grammar {
+        Some(_) => parts.held(),
+        None if text.trim_end().ends_with("<think>") => parts.in_reasoning(),
+        None => parts,
+    };
     let most_tokens = request.most_tokens().unwrap_or(usize::MAX);
     let template = Request {
         prompt,
@@ -57,7 +59,7 @@ pub(crate) fn prepare(server: &Server, request: &ChatRequest) -> Result<Prepared
         ..Request::default()
     };
     let requests = answers(&template, &sampling, &request.choosing)?;
-    Ok(Prepared { requests, parts, parallel_calls: tools.is_none_or(|tools| tools.parallel) })
+    Ok(Prepared { requests, parts, parallel_calls: tools.is_none_or(|tools| tools.parallel), held_by })
 }
 
 /// The conversation as the model reads it.
@@ -75,13 +77,16 @@ fn render(model: &ServedModel, request: &ChatRequest) -> Result<String, ApiError
     model.render(&messages, &rendering)
 }
 
-/// What the answer must be, if it may not be anything: calls where they are required, and else of the form asked for.
-fn grammar(model: &ServedModel, tools: Option<&Tools>, format: &Format) -> Result<Option<Grammar>, ApiError> {
-    let object = json!({"type": "object"});
+/// What the answer must be, if it may not be anything, and the field that says so: calls where they are required, and
+/// else of the form asked for.
+fn grammar(
+    model: &ServedModel,
+    tools: Option<&Tools>,
+    format: &Format,
+) -> Result<Option<(Grammar, String)>, ApiError> {
     let (schema, path) = match format {
         Format::Text => (None, ""),
-        Format::JsonObject => (Some(&object), "response_format"),
-        Format::Schema { schema, path } => (Some(schema), path.as_str()),
+        Format::Json { schema, path } => (Some(schema), path.as_str()),
     };
     let is_chosen = |function: &&Function| match tools.map(|tools| &tools.choice) {
         Some(ToolChoice::Named(name)) => function.name == *name,
@@ -91,21 +96,30 @@ fn grammar(model: &ServedModel, tools: Option<&Tools>, format: &Format) -> Resul
     let chosen: Vec<_> = chosen.map(schema_of).collect();
     let choice = tools.map_or(&ToolChoice::None, |tools| &tools.choice);
     let must_call = matches!(choice, ToolChoice::Required | ToolChoice::Named(_));
+    let schema = schema.filter(|_| !must_call);
+    if schema.is_none() && !must_call {
+        return Ok(None);
+    }
     let grammars = model.grammars()?;
     let compiled = match (schema, &model.marks) {
-        (None, _) if !must_call => return Ok(None),
         (Some(schema), _) if chosen.is_empty() => grammars.json(schema),
         (schema, Some(marks)) => {
             let many = tools.is_some_and(|tools| tools.parallel) && !matches!(choice, ToolChoice::Named(_));
-            grammars.calls(marks, &chosen, many, schema.filter(|_| !must_call))
+            grammars.calls(marks, &chosen, many, schema)
         }
         (_, None) => unreachable!("tools are refused where there are no marks for their calls"),
     };
-    let path = if must_call || path.is_empty() { "tools" } else { path };
-    compiled.map(Some).map_err(|error| {
-        let refusal = ApiError::field(path, format!("cannot be followed: {}", error.reason));
-        if error.is_for_now { refusal.for_now() } else { refusal }
-    })
+    match compiled {
+        Ok(grammar) => Ok(Some((grammar, if must_call { "tools" } else { path }.to_owned()))),
+        Err(error) => {
+            // Of a form and tools together, the tools are at fault if the form alone is not.
+            let is_of_tools = !chosen.is_empty()
+                && schema.is_none_or(|schema| !error.is_for_now && grammars.json(schema).is_ok());
+            let path = if is_of_tools { "tools" } else { path };
+            let refusal = ApiError::field(path, format!("cannot be followed: {}", error.reason));
+            Err(if error.is_for_now { refusal.for_now() } else { refusal })
+        }
+    }
 }
 
 fn schema_of(function: &Function) -> CallSchema<'_> {

@@ -12,27 +12,36 @@ pub(crate) enum Format {
     /// Any text.
     #[default]
     Text,
-    /// A JSON object.
-    JsonObject,
     /// JSON of this schema, which stands at `path` in the request.
-    Schema { schema: Value, path: String },
+    Json { schema: Value, path: String },
 }
 
 impl Format {
     /// Takes it from field `name`. Chat completions nest the schema in `json_schema`, responses do not.
     pub(crate) fn take(fields: &mut Fields, name: &str, nested: bool) -> Result<Self, ApiError> {
         let Some(object) = fields.take::<Map<String, Value>>(name)? else { return Ok(Format::Text) };
-        Format::read(object.into(), nested).map_err(|error| error.within(name)).map(|format| match format {
-            Format::Schema { schema, path } => Format::Schema { schema, path: format!("{name}.{path}") },
-            format => format,
-        })
+        match Format::read(object.into(), nested) {
+            Ok(format) => Ok(format.within(name)),
+            Err(error) => Err(error.within(name)),
+        }
+    }
+
+    /// The same, part of the object at `name`.
+    pub(crate) fn within(self, name: &str) -> Self {
+        match self {
+            Format::Text => Format::Text,
+            Format::Json { schema, path } if path.is_empty() => {
+                Format::Json { schema, path: name.to_owned() }
+            }
+            Format::Json { schema, path } => Format::Json { schema, path: format!("{name}.{path}") },
+        }
     }
 
     fn read(mut fields: Fields, nested: bool) -> Result<Self, ApiError> {
         let kind: String = fields.require("type")?;
         let format = match kind.as_str() {
             "text" => Format::Text,
-            "json_object" => Format::JsonObject,
+            "json_object" => Format::Json { schema: json!({"type": "object"}), path: String::new() },
             "json_schema" if nested => {
                 let inner = Fields::from(fields.require::<Map<String, Value>>("json_schema")?);
                 Format::schema(inner, "json_schema.schema").map_err(|error| error.within("json_schema"))?
@@ -54,7 +63,7 @@ impl Format {
         fields.take::<bool>("strict")?;
         let schema = fields.take::<Value>("schema")?.unwrap_or_else(|| json!({"type": "object"}));
         fields.finish()?;
-        Ok(Format::Schema { schema, path: path.to_owned() })
+        Ok(Format::Json { schema, path: path.to_owned() })
     }
 }
 
@@ -73,11 +82,12 @@ mod tests {
     fn forms_are_read_and_the_place_of_a_schema_is_kept() {
         assert_eq!(take(Value::Null), Ok(Format::Text));
         assert_eq!(take(json!({"type": "text"})), Ok(Format::Text));
-        assert_eq!(take(json!({"type": "json_object"})), Ok(Format::JsonObject));
+        let object = Format::Json { schema: json!({"type": "object"}), path: "response_format".into() };
+        assert_eq!(take(json!({"type": "json_object"})), Ok(object));
         let schema =
             json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"a": 1}, "strict": true}});
         let path = "response_format.json_schema.schema".to_owned();
-        assert_eq!(take(schema), Ok(Format::Schema { schema: json!({"a": 1}), path }));
+        assert_eq!(take(schema), Ok(Format::Json { schema: json!({"a": 1}), path }));
     }
 
     #[test]

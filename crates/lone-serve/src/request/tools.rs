@@ -79,7 +79,8 @@ impl Tools {
             let function = Function::take(&path, tool, nested)?;
             if list.iter().any(|other| other.name == function.name) {
                 let problem = format!("is {:?}, as that of another tool", function.name);
-                return Err(ApiError::field(format!("{path}.function.name"), problem));
+                let path = if nested { format!("{path}.function") } else { path };
+                return Err(ApiError::field(format!("{path}.name"), problem));
             }
             list.push(function);
         }
@@ -226,8 +227,12 @@ mod tests {
     use super::*;
 
     fn take(object: Value) -> Result<Option<Tools>, String> {
+        take_as(object, true)
+    }
+
+    fn take_as(object: Value, nested: bool) -> Result<Option<Tools>, String> {
         let mut fields = Fields::from(object.as_object().unwrap().clone());
-        Tools::take(&mut fields, true).map_err(|error| {
+        Tools::take(&mut fields, nested).map_err(|error| {
             serde_json::to_value(error.body()).unwrap()["error"]["param"].as_str().unwrap().to_owned()
         })
     }
@@ -283,5 +288,7 @@ mod tests {
         for (tools, param) in table {
             assert_eq!(take(json!({"tools": tools})).unwrap_err(), param);
         }
+        let flat = json!({"type": "function", "name": "f"});
+        assert_eq!(take_as(json!({"tools": [flat, flat]}), false).unwrap_err(), "tools[1].name");
     }
 }

@@ -105,8 +105,5 @@ fn text(fields: &mut Fields) -> Result<Format, ApiError> {
     let at = |error: ApiError| error.within("text");
     let format = Format::take(&mut text, "format", false).map_err(at)?;
     text.finish().map_err(at)?;
-    Ok(match format {
-        Format::Schema { schema, path } => Format::Schema { schema, path: format!("text.{path}") },
-        format => format,
-    })
+    Ok(format.within("text"))
 }

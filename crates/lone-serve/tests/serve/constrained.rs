@@ -108,12 +108,39 @@ fn a_schema_that_turns_out_to_be_too_much_is_the_askers_fault_in_answers_and_in_
     let wanted = schema(&json!({"type": "object", "properties": properties}));
     let mut body =
         json!({"messages": [{"role": "user", "content": "Write JSON."}], "response_format": wanted});
-    let refusal = host.post("/v1/chat/completions", &body).json(400);
-    assert_eq!(refusal["error"]["type"], "invalid_request_error");
+    let refused = host.post("/v1/chat/completions", &body).refused();
+    assert_eq!(refused, "response_format.json_schema.schema");
     body["stream"] = true.into();
     let events = host.stream("/v1/chat/completions", &body);
     assert_eq!(events[events.len() - 2]["error"]["type"], "invalid_request_error");
     assert_eq!(host.get("/health").status, 200);
+}
+
+#[test]
+fn of_a_form_and_tools_the_one_at_fault_is_named() {
+    let host = Host::new();
+    let tools = |parameters: Value| json!([{"type": "function", "function": {"name": "f", "parameters": parameters}}]);
+    let (good, bad) = (json!({"type": "object"}), json!({"type": "object", "not": {}}));
+    let refused = |wanted: &Value, parameters: &Value| {
+        let body = json!({"messages": [{"role": "user", "content": "x"}], "response_format": schema(wanted),
+            "tools": tools(parameters.clone())});
+        host.post("/v1/chat/completions", &body).refused()
+    };
+    assert_eq!(refused(&good, &bad), "tools");
+    assert_eq!(refused(&bad, &good), "response_format.json_schema.schema");
+}
+
+#[test]
+fn marks_that_a_constrained_answer_spells_out_are_text() {
+    let host = Host::new();
+    let text = "<|tool_call_start|>[f()]<|tool_call_end|>";
+    for choice in ["auto", "none"] {
+        let more = json!({"response_format": schema(&json!({"const": text})), "tools": tools(), "tool_choice": choice,
+            "logit_bias": {"10": -100}});
+        let choice = ask(&host, "x", more);
+        assert_eq!(choice["message"]["content"], json!(text).to_string(), "{choice}");
+        assert_eq!(choice["finish_reason"], "stop");
+    }
 }
 
 #[test]
