@@ -166,6 +166,8 @@ fn refuse(reason: impl fmt::Display) -> GrammarError {
             .into()
     } else if reason.starts_with("Unable to determine if regex is empty") {
         "its patterns are too much, by themselves or together".into()
+    } else if reason == "NoExtensionBias" {
+        "it allows a beginning that nothing may follow".into()
     } else {
         reason
     };

@@ -50,8 +50,19 @@ fn beyond(whole: f64) -> f64 {
 /// Refuses a number that is to be said as it is, and would be said otherwise.
 pub(super) fn check_constant(number: &Number) -> Result<(), String> {
     let value = as_double(number);
-    let is_exact = number.as_i128().is_none_or(|exact| value.abs() <= MOST && value as i128 == exact);
+    let is_exact = match number.as_i128() {
+        Some(exact) => value.abs() <= MOST && value as i128 == exact,
+        // Beyond, the last digit may be another one already where it was read.
+        None => significand(value) <= EXACT,
+    };
     if is_exact { Ok(()) } else { Err(format!("{number}, which has more digits than are supported")) }
+}
+
+/// All digits that tell `value` from other doubles, without a point.
+fn significand(value: f64) -> f64 {
+    let scientific = format!("{value:e}");
+    let digits = scientific.bytes().take_while(|&byte| byte != b'e').filter(u8::is_ascii_digit);
+    digits.fold(0.0, |whole, digit| whole * 10.0 + f64::from(digit - b'0'))
 }
 
 /// The multiples in one schema, which llguidance brings together in 32 bits if two concern the same number.
@@ -170,7 +181,12 @@ mod tests {
         for text in ["1", "-1.5", "1e300", "9007199254740992", "1152921504606846976"] {
             assert_eq!(check_constant(&number(text)), Ok(()), "{text}");
         }
-        for text in ["9007199254740993", "18446744073709551615", "9223372036854775807"] {
+        for text in ["0.1", "-0.3333333333333333", "6.02214076e23"] {
+            assert_eq!(check_constant(&number(text)), Ok(()), "{text}");
+        }
+        let refused =
+            ["9007199254740993", "18446744073709551615", "9223372036854775807", "0.12345678901234568"];
+        for text in refused {
             assert!(check_constant(&number(text)).is_err(), "{text}");
         }
     }
