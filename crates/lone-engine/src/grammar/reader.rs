@@ -47,6 +47,8 @@ pub(super) struct Reader<'a> {
     definitions: Map<String, Value>,
     /// How many there are of both.
     count: usize,
+    /// The size of all parts that have become definitions.
+    shared: usize,
     multiples: Multiples,
     /// Whether a schema within has a name of its own, which references in it would begin at.
     has_names: bool,
@@ -63,6 +65,7 @@ impl<'a> Reader<'a> {
             pending: Vec::new(),
             definitions: Map::new(),
             count: 0,
+            shared: 0,
             multiples: Multiples::default(),
             has_names: false,
             joins: false,
@@ -106,11 +109,13 @@ impl<'a> Reader<'a> {
     /// A schema within another one. A large one becomes a definition, so that llguidance copies its name and not all of it
     /// wherever it puts the other one upon something.
     fn part(&mut self, schema: &'a Value, nesting: usize) -> Result<Value, GrammarError> {
-        let before = self.tally.size();
+        let before = self.tally.size() - self.shared;
         let read = self.schema(schema, nesting)?;
-        if self.tally.size() - before <= MOST_COPIED {
+        let size = self.tally.size() - self.shared - before;
+        if size <= MOST_COPIED {
             return Ok(read);
         }
+        self.shared += size;
         let number = self.next_number();
         self.definitions.insert(number.to_string(), read);
         Ok(json!({"$ref": format!("{DEFINITION}{number}")}))

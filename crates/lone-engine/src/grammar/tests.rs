@@ -383,7 +383,12 @@ fn what_is_as_deep_as_allowed_has_room() {
     let plain = chain(&|next| json!({"$ref": format!("#/$defs/d{next}")}), 900);
     let joined =
         chain(&|next| json!({"allOf": [{"$ref": format!("#/$defs/d{next}")}, {"type": "object"}]}), 450);
-    for schema in [plain, joined] {
+    let nested = (0..55).fold(
+        json!({"enum": (0..100).collect::<Vec<_>>()}),
+        |inner, _| json!({"type": "object", "properties": {"a": inner}}),
+    );
+    let twice = json!({"allOf": [nested, nested]});
+    for schema in [plain, joined, twice] {
         assert!(allows(&compiler(&tokenizer).json(&schema).unwrap(), &tokenizer, "{}"));
     }
 }
