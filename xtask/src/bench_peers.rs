@@ -1,7 +1,7 @@
-//! lone and llama.cpp on the same checkpoint: prefill, decode and the pass that checks drafted tokens.
+//! lone, llama.cpp and transformers on the same checkpoint: prefill, decode and the pass that checks drafted tokens.
 //!
-//! Both are programs of their own, started anew each turn, and take turns, so that a machine whose speed drifts slows
-//! both. What a turn of lone measures of memory and arithmetic is measured in the same second.
+//! All are programs of their own, started anew each turn, and take turns, so that a machine whose speed drifts slows
+//! all. What a turn of lone measures of memory and arithmetic is measured in the same second.
 
 use std::fmt;
 use std::fs;
@@ -18,18 +18,44 @@ const PROMPT: usize = 512;
 const DECODED: usize = 32;
 const CHECKED: usize = 17;
 
-/// What is compared: lone's precision, and llama.cpp's type of about as many bits.
-const PAIRS: [(&str, &str); 4] = [("fp16", "f16"), ("lut8", "q8_0"), ("lut6", "q6_k"), ("lut4", "q4_0")];
+/// What is compared: lone's precision, and a peer's type of about as many bits.
+const PAIRS: [Pair; 5] = [
+    ("fp16", Peer::LlamaCpp("f16")),
+    ("lut8", Peer::LlamaCpp("q8_0")),
+    ("lut6", Peer::LlamaCpp("q6_k")),
+    ("lut4", Peer::LlamaCpp("q4_0")),
+    ("fp16", Peer::Transformers),
+];
+
+type Pair = (&'static str, Peer);
+
+/// What lone is held against.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Peer {
+    /// With weights of this type.
+    LlamaCpp(&'static str),
+    /// With weights in bf16.
+    Transformers,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Peer::LlamaCpp(kind) => write!(f, "llama.cpp {}", kind.to_uppercase()),
+            Peer::Transformers => f.write_str("transformers BF16"),
+        }
+    }
+}
 
 /// What is measured.
 #[derive(Debug)]
 pub struct Options {
     /// `lone`.
     pub lone: PathBuf,
-    /// Python that has gguf, safetensors and llama-cpp-python.
+    /// Python that has gguf, safetensors and llama-cpp-python, and maybe torch and transformers.
     pub python: PathBuf,
-    /// The script that speaks to llama.cpp.
-    pub script: PathBuf,
+    /// The directory of the scripts that speak to the peers.
+    pub scripts: PathBuf,
     /// An LFM2 checkpoint; no other architecture is llama.cpp's.
     pub checkpoint: PathBuf,
     /// A directory for bundles and GGUF files; what is there already is used.
@@ -67,7 +93,7 @@ struct Limits {
 /// All turns of a pair.
 #[derive(Debug)]
 struct Contest {
-    pair: (&'static str, &'static str),
+    pair: Pair,
     lone: Vec<(Speeds, Limits)>,
     peer: Vec<Speeds>,
 }
@@ -86,18 +112,24 @@ impl Report {
     pub fn measure(options: &Options) -> anyhow::Result<Report> {
         ensure!(options.turns > 0, "at least one turn is needed");
         fs::create_dir_all(&options.scratch)?;
-        for (precision, kind) in PAIRS {
+        let has_transformers = options.has_transformers()?;
+        let pairs = PAIRS.into_iter().filter(|pair| has_transformers || pair.1 != Peer::Transformers);
+        let mut contests: Vec<_> =
+            pairs.map(|pair| Contest { pair, lone: Vec::new(), peer: Vec::new() }).collect();
+        for contest in &contests {
+            let (precision, peer) = contest.pair;
             options.convert(precision)?;
-            options.write_gguf(kind)?;
+            if let Peer::LlamaCpp(kind) = peer {
+                options.write_gguf(kind)?;
+            }
         }
-        let mut contests = PAIRS.map(|pair| Contest { pair, lone: Vec::new(), peer: Vec::new() });
         for _ in 0..options.turns {
             for contest in &mut contests {
                 contest.lone.push(options.run_lone(contest.pair.0)?);
                 contest.peer.push(options.run_peer(contest.pair.1)?);
             }
         }
-        Ok(Report { contests: contests.into() })
+        Ok(Report { contests })
     }
 }
 
@@ -126,14 +158,21 @@ impl Options {
         if out.exists() {
             return Ok(());
         }
-        let mut command = self.peer("write");
-        output(command.arg(&self.checkpoint).arg(out).arg(kind)).map(drop)
+        let mut command = self.script("llama_cpp_peer.py");
+        output(command.arg("write").arg(&self.checkpoint).arg(out).arg(kind)).map(drop)
     }
 
-    fn peer(&self, what: &str) -> Command {
+    fn script(&self, name: &str) -> Command {
         let mut command = Command::new(&self.python);
-        command.arg(&self.script).arg(what);
+        command.arg(self.scripts.join(name));
         command
+    }
+
+    fn has_transformers(&self) -> anyhow::Result<bool> {
+        let mut command = Command::new(&self.python);
+        command.args(["-c", "import torch, transformers"]).stderr(Stdio::null());
+        let status = command.status().with_context(|| format!("cannot run {}", self.python.display()))?;
+        Ok(status.success())
     }
 
     fn run_lone(&self, precision: &str) -> anyhow::Result<(Speeds, Limits)> {
@@ -148,9 +187,17 @@ impl Options {
         of_lone(&output(&mut command)?)
     }
 
-    fn run_peer(&self, kind: &str) -> anyhow::Result<Speeds> {
+    fn run_peer(&self, peer: Peer) -> anyhow::Result<Speeds> {
         let numbers = [self.threads, PROMPT, DECODED, CHECKED].map(|number| number.to_string());
-        let report = output(self.peer("measure").arg(self.gguf(kind)).args(numbers))?;
+        let report = match peer {
+            Peer::LlamaCpp(kind) => {
+                let mut command = self.script("llama_cpp_peer.py");
+                output(command.arg("measure").arg(self.gguf(kind)).args(numbers))?
+            }
+            Peer::Transformers => {
+                output(self.script("transformers_peer.py").arg(&self.checkpoint).args(numbers))?
+            }
+        };
         let [prefill, decode, verify] = ["/prefill", "/decode", "/verify"].map(|at| number(&report, at));
         Ok(Speeds { prefill: prefill?, decode: decode?, verify: verify? })
     }
@@ -217,22 +264,21 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "| lone | llama.cpp | prefill {PROMPT} tok/s | | decode tok/s | | {CHECKED} tokens at once, ms | |"
+            "| lone | peer | prefill {PROMPT} tok/s | | decode tok/s | | {CHECKED} tokens at once, ms | |"
         )?;
         writeln!(f, "|---|---|---|---|---|---|---|---|")?;
         for contest in &self.contests {
-            let (precision, kind) = contest.pair;
-            let kind = kind.to_uppercase();
+            let (precision, peer) = contest.pair;
             let [prefill, decode, verify]: [fn(&Speeds) -> f64; 3] =
                 [|speeds| speeds.prefill, |speeds| speeds.decode, |speeds| 1e3 * speeds.verify];
-            write!(f, "| {precision} | {kind} |")?;
+            write!(f, "| {precision} | {peer} |")?;
             for (speed, digits, ratio) in [
                 (prefill, 0, contest.ratio(prefill)),
                 (decode, 1, contest.ratio(decode)),
                 (verify, 0, contest.ratio(verify).recip()),
             ] {
-                let (lone, peer) = (contest.lone(|turn| speed(&turn.0)), contest.peer(speed));
-                write!(f, " {lone:.digits$} : {peer:.digits$} | {ratio:.2} |")?;
+                let (lone, other) = (contest.lone(|turn| speed(&turn.0)), contest.peer(speed));
+                write!(f, " {lone:.digits$} : {other:.digits$} | {ratio:.2} |")?;
             }
             writeln!(f)?;
         }
@@ -282,7 +328,7 @@ mod tests {
         let contest = Contest { pair: PAIRS[0], lone: vec![lone], peer: vec![peer] };
         let lines = Report { contests: vec![contest] }.to_string();
         assert!(
-            lines.contains("| fp16 | F16 | 200 : 100 | 2.00 | 25.0 : 50.0 | 0.50 | 125 : 250 | 2.00 |\n"),
+            lines.contains("| fp16 | llama.cpp F16 | 200 : 100 | 2.00 | 25.0 : 50.0 | 0.50 | 125 : 250 | 2.00 |\n"),
             "{lines}"
         );
         assert!(lines.contains("| fp16 | 20.0 | 90 % | 150 | 75 % | 50 % |\n"), "{lines}");

@@ -27,7 +27,7 @@ struct Cli {
 enum Task {
     /// Print what the precision rules buy on the simulated Neural Engine
     AneTable,
-    /// Hold lone against llama.cpp on the same checkpoint
+    /// Hold lone against llama.cpp, and transformers if installed, on the same checkpoint
     BenchPeers(BenchPeers),
     /// Hold `lone convert` against a plain copy of what it writes
     ConvertTime(ConvertTime),
@@ -107,15 +107,15 @@ struct BenchPeers {
     checkpoint: PathBuf,
     /// A directory for bundles and GGUF files; what is there already is used
     scratch: PathBuf,
-    /// Python with gguf, safetensors and llama-cpp-python
+    /// Python with gguf, safetensors and llama-cpp-python; torch and transformers if these are to be measured
     #[arg(long)]
     python: PathBuf,
     /// The program to measure
     #[arg(long, default_value = "target/release/lone")]
     lone: PathBuf,
-    /// What speaks to llama.cpp
-    #[arg(long, default_value = "tools/peers/llama_cpp_peer.py")]
-    script: PathBuf,
+    /// Directory of the scripts that speak to them
+    #[arg(long, default_value = "tools/peers")]
+    scripts: PathBuf,
     /// Turns of each
     #[arg(long, default_value_t = 5)]
     turns: usize,
@@ -129,10 +129,10 @@ struct BenchPeers {
 
 impl BenchPeers {
     fn measure(self) -> anyhow::Result<bench_peers::Report> {
-        let BenchPeers { checkpoint, scratch, python, lone, script, turns, threads, huge_pages } = self;
+        let BenchPeers { checkpoint, scratch, python, lone, scripts, turns, threads, huge_pages } = self;
         let threads = threads.get();
         let options =
-            bench_peers::Options { lone, python, script, checkpoint, scratch, turns, threads, huge_pages };
+            bench_peers::Options { lone, python, scripts, checkpoint, scratch, turns, threads, huge_pages };
         bench_peers::Report::measure(&options)
     }
 }

@@ -6,11 +6,8 @@ use std::time::Instant;
 use crate::isa::{Isa, Kernel, LANES, Simd};
 use crate::pool::Pool;
 
-/// Multiply-adds of blocks that do not wait for each other: six take all registers of AVX2.
-const CHAINS: usize = 6;
-
-/// How often a task goes through them.
-const ROUNDS: usize = 1 << 16;
+/// Multiply-adds of blocks that a task makes.
+const BLOCKS: usize = 12 << 15;
 
 /// Parts that threads take.
 const TASKS: usize = 64;
@@ -25,10 +22,11 @@ pub fn multiply_adds_per_second(pool: &Pool) -> f64 {
     });
     let seconds = start.elapsed().as_secs_f64();
     black_box(sums);
-    (TASKS * ROUNDS * CHAINS * LANES) as f64 / seconds
+    (TASKS * BLOCKS * LANES) as f64 / seconds
 }
 
-/// So many chains that none waits for itself, all in registers.
+/// So many chains that none waits for itself, all in registers: twelve registers, whether they hold a block or half of
+/// one.
 struct Chains {
     factor: f32,
 }
@@ -38,9 +36,19 @@ impl Kernel for Chains {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> f32 {
+        match S::TILE_COLUMNS {
+            12.. => self.run_chains::<S, 12>(simd),
+            _ => self.run_chains::<S, 6>(simd),
+        }
+    }
+}
+
+impl Chains {
+    #[inline(always)]
+    fn run_chains<S: Simd, const N: usize>(self, simd: S) -> f32 {
         let factor = simd.splat(self.factor);
-        let mut chains = [simd.splat(1.0); CHAINS];
-        for _ in 0..ROUNDS {
+        let mut chains = [simd.splat(1.0); N];
+        for _ in 0..BLOCKS / N {
             chains = chains.map(|chain| simd.mul_add(chain, factor, factor));
         }
         simd.sum(chains.into_iter().fold(simd.splat(0.0), |sum, chain| simd.add(sum, chain)))
