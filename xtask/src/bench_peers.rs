@@ -328,7 +328,9 @@ mod tests {
         let contest = Contest { pair: PAIRS[0], lone: vec![lone], peer: vec![peer] };
         let lines = Report { contests: vec![contest] }.to_string();
         assert!(
-            lines.contains("| fp16 | llama.cpp F16 | 200 : 100 | 2.00 | 25.0 : 50.0 | 0.50 | 125 : 250 | 2.00 |\n"),
+            lines.contains(
+                "| fp16 | llama.cpp F16 | 200 : 100 | 2.00 | 25.0 : 50.0 | 0.50 | 125 : 250 | 2.00 |\n"
+            ),
             "{lines}"
         );
         assert!(lines.contains("| fp16 | 20.0 | 90 % | 150 | 75 % | 50 % |\n"), "{lines}");

@@ -11,7 +11,7 @@ use crate::arena::Arena;
 use crate::compile::{Compiler, Options, package_error};
 use crate::model::CpuModel;
 use crate::profile::Profile;
-use crate::{Isa, Kernels, Pool, cores};
+use crate::{Isa, Kernels, Pages, Pool, cores};
 
 /// How to run on this CPU.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,8 @@ impl CpuBackend {
     /// As [`Backend::load`].
     pub fn compile(&self, package: Package, options: &LoadOptions) -> Result<CpuModel, BackendError> {
         let Package { program, mut blobs, .. } = package;
-        if self.options.huge_pages {
+        let pages = if self.options.huge_pages { Pages::Huge } else { Pages::Usual };
+        if pages == Pages::Huge {
             blobs = blobs.copied_to_huge_pages().map_err(package_error)?;
         }
         let functions = program.chosen(&options.functions)?;
@@ -83,7 +84,14 @@ impl CpuBackend {
         })?;
         constants.fill(&blobs, arena.slots_mut()).map_err(package_error)?;
         let profiles = self.options.profile.then(|| plans.iter().map(Profile::new).collect());
-        Ok(CpuModel { plans, arena, blobs, kernels: self.kernels, pool: Arc::clone(&self.pool), profiles })
+        Ok(CpuModel {
+            plans,
+            arena,
+            blobs,
+            kernels: self.kernels.for_pages(pages),
+            pool: Arc::clone(&self.pool),
+            profiles,
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use memmap2::MmapMut;
 
 use crate::isa::{CACHE_LINE, Isa, Kernel, LANES, Simd};
-use crate::kernels::PREFETCH_DISTANCE;
+use crate::pages::Pages;
 use crate::pool::Pool;
 
 /// Bytes read: many times what caches hold.
@@ -16,28 +16,10 @@ const BYTES: usize = 256 << 20;
 /// Parts that threads take.
 const TASKS: usize = 64;
 
-/// What pages memory is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pages {
-    /// Those that files are mapped in.
-    Usual,
-    /// The largest the system gives to those who ask.
-    Huge,
-}
-
-impl Pages {
-    /// `usual` or `huge`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Pages::Usual => "usual",
-            Pages::Huge => "huge",
-        }
-    }
-}
-
 /// Memory to be read.
 pub struct Memory {
     map: MmapMut,
+    pages: Pages,
     isa: Isa,
 }
 
@@ -51,17 +33,17 @@ impl Memory {
         advise(&map, pages);
         // Numbers that are slow nowhere, and pages that are all there.
         map.fill(1);
-        Ok(Self { map, isa: Isa::detect() })
+        Ok(Self { map, pages, isa: Isa::detect() })
     }
 
     /// Reads all of it once on the threads of `pool`.
     pub fn bytes_per_second(&self, pool: &Pool) -> f64 {
         let numbers: &[f32] = bytemuck::cast_slice(&self.map);
-        let share = numbers.len() / TASKS;
+        let (share, ahead) = (numbers.len() / TASKS, self.pages.prefetch_distance());
         let mut sums = [0.0; TASKS];
         let start = Instant::now();
         pool.for_each_chunk(&mut sums, 1, |task, sum| {
-            sum[0] = self.isa.run(Sum { numbers: &numbers[task * share..][..share] });
+            sum[0] = self.isa.run(Sum { numbers: &numbers[task * share..][..share], ahead });
         });
         let seconds = start.elapsed().as_secs_f64();
         black_box(sums);
@@ -85,6 +67,7 @@ fn advise(_map: &MmapMut, _pages: Pages) {}
 /// `Σ numbers`, fetched as weights are.
 struct Sum<'a> {
     numbers: &'a [f32],
+    ahead: usize,
 }
 
 impl Kernel for Sum<'_> {
@@ -95,7 +78,7 @@ impl Kernel for Sum<'_> {
         let mut sums = [simd.splat(0.0); 4];
         for blocks in self.numbers.as_chunks::<{ 4 * LANES }>().0 {
             for line in 0..size_of_val(blocks) / CACHE_LINE {
-                simd.prefetch(blocks.as_ptr().wrapping_byte_add(PREFETCH_DISTANCE + line * CACHE_LINE));
+                simd.prefetch(blocks.as_ptr().wrapping_byte_add(self.ahead + line * CACHE_LINE));
             }
             for (sum, block) in sums.iter_mut().zip(blocks.as_chunks().0) {
                 *sum = simd.add(*sum, simd.load(block));

@@ -172,6 +172,30 @@ pub(crate) trait Simd: Copy {
     /// As `look_up4`, for a byte each.
     fn look_up8(self, palette: &Self::Palette8, indices: &[u8; 64]) -> [Self::F32; 4];
 
+    /// Makes a palette ready for [`Simd::look_up6_short`]; its entries are bf16 numbers too.
+    #[inline(always)]
+    fn palette6_short(self, entries: &[f16; 64]) -> Self::Palette6 {
+        self.palette6(entries)
+    }
+
+    /// Makes a palette ready for [`Simd::look_up8_short`]; its entries are bf16 numbers too.
+    #[inline(always)]
+    fn palette8_short(self, entries: &[f16; 256]) -> Self::Palette8 {
+        self.palette8(entries)
+    }
+
+    /// As `look_up6`.
+    #[inline(always)]
+    fn look_up6_short(self, palette: &Self::Palette6, indices: &[u8; 48]) -> [Self::F32; 4] {
+        self.look_up6(palette, indices)
+    }
+
+    /// As `look_up8`.
+    #[inline(always)]
+    fn look_up8_short(self, palette: &Self::Palette8, indices: &[u8; 64]) -> [Self::F32; 4] {
+        self.look_up8(palette, indices)
+    }
+
     /// `a + b`.
     fn add(self, a: Self::F32, b: Self::F32) -> Self::F32;
     /// `a - b`.

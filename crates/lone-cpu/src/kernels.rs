@@ -24,18 +24,20 @@ mod weights;
 mod width;
 
 pub use attention::{Attention, PastSegment};
-pub(crate) use dots::PREFETCH_DISTANCE;
 pub use elementwise::{Binary, Operand};
 pub use linear::{Blend, Columns, Weights};
 pub use palettes::{IndexBits, Palettized};
 pub use visible::VisibleKeys;
 
 use crate::isa::Isa;
+use crate::pages::Pages;
 
 /// The kernels of one instruction set.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernels {
     isa: Isa,
+    /// What weights are in.
+    pages: Pages,
 }
 
 impl Kernels {
@@ -44,9 +46,14 @@ impl Kernels {
         Self::with_isa(Isa::detect())
     }
 
-    /// The kernels of one instruction set.
+    /// The kernels of one instruction set, for weights in usual pages.
     pub fn with_isa(isa: Isa) -> Self {
-        Self { isa }
+        Self { isa, pages: Pages::Usual }
+    }
+
+    /// The same for weights in `pages`, which are read in the way that is best there.
+    pub fn for_pages(self, pages: Pages) -> Self {
+        Self { pages, ..self }
     }
 
     /// The instruction set they are compiled for.

@@ -14,6 +14,10 @@ use super::matmul::{self, Block, PanelRows};
 use super::weights::{F16Rows, F32Rows, Number, NumberRow, NumberRows, WeightRows};
 use super::width::{WidthKernel, with_width};
 use crate::isa::{Aligned, CACHE_LINE, Kernel, LANES, Simd};
+use crate::pages::Pages;
+
+/// How far ahead of what is read of caches to ask for more.
+const AHEAD: usize = Pages::Usual.prefetch_distance();
 
 /// Keys at hand at a time.
 const KEYS: usize = 64;
@@ -218,7 +222,7 @@ impl<T: Number> WidthKernel for Score<'_, T> {
         let queries = dots::columns::<N>(self.queries, self.keys.cols());
         for (first, scores) in self.rows.clone().step_by(LANES).zip(self.scores.as_chunks_mut::<N>().0) {
             for lane in 0..LANES.min(self.rows.end - first) {
-                let dots = dots::dots(simd, self.keys.row(first + lane), &(), queries);
+                let dots = dots::dots(simd, self.keys.row(first + lane), &(), queries, AHEAD);
                 for (score, dot) in scores.iter_mut().zip(dots) {
                     score[lane] = dot;
                 }
@@ -248,7 +252,7 @@ impl<T: Number> WidthKernel for SumValues<'_, T> {
                 for lane in 0..LANES.min(self.rows.end - first) {
                     let row = self.values.row(first + lane);
                     if begins_line {
-                        row.prefetch_block(simd, channels, dots::PREFETCH_DISTANCE);
+                        row.prefetch_block(simd, channels, AHEAD);
                     }
                     let value = row.block(simd, channels);
                     for (sum, weight) in tile.iter_mut().zip(weights) {

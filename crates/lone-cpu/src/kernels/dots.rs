@@ -2,7 +2,7 @@
 //!
 //! With so few columns this is as fast as weights can be read. Rows are read one after the other, in the
 //! order they have in memory, which is what the CPU's own prefetching follows best; it stops at page ends, so
-//! the kernel asks for what lies some pages ahead itself, across the ends of rows.
+//! the kernel asks for what lies ahead itself, across the ends of rows.
 
 use super::linear::Blend;
 use super::weights::{BLOCKS, CHUNK, WeightRow, WeightRows};
@@ -13,10 +13,6 @@ const MOST_COLUMNS: usize = 4;
 
 /// So are columns with more elements than this in all, which the first cache has no room for.
 const MOST_ELEMENTS: usize = 6 << 10;
-
-/// How far ahead of the weights in use to ask for more, in bytes: two pages. What a task asks for past its
-/// own end is fetched in vain, so farther is not better.
-pub(crate) const PREFETCH_DISTANCE: usize = 8 << 10;
 
 /// Whether `columns` columns of `cols` elements are few enough.
 pub(super) fn suit(columns: usize, cols: usize) -> bool {
@@ -33,6 +29,8 @@ pub(super) struct Dots<'a, W> {
     pub(super) y: &'a mut [f32],
     pub(super) columns: usize,
     pub(super) blend: Blend,
+    /// How far ahead of the weights in use to ask for more, in bytes. What is asked for past the end is fetched in vain.
+    pub(super) ahead: usize,
 }
 
 impl<W: WeightRows> Kernel for Dots<'_, W> {
@@ -54,7 +52,7 @@ impl<W: WeightRows> Dots<'_, W> {
     /// Computes for `N` columns.
     #[inline(always)]
     fn run_width<S: Simd, const N: usize>(self, simd: S) {
-        let Self { weights, first_row, blend, .. } = self;
+        let Self { weights, first_row, blend, ahead, .. } = self;
         let x = columns::<N>(self.x, weights.cols());
         let mut group = weights.group(first_row);
         let mut palette = weights.palette(simd, group);
@@ -63,7 +61,7 @@ impl<W: WeightRows> Dots<'_, W> {
                 group = weights.group(row);
                 palette = weights.palette(simd, group);
             }
-            let sums = dots(simd, weights.row(row), &palette, x);
+            let sums = dots(simd, weights.row(row), &palette, x, ahead);
             for (y, sum) in y.iter_mut().zip(sums) {
                 blend.apply(sum * weights.scale(row), y);
             }
@@ -88,6 +86,7 @@ pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(
     row: R,
     palette: &R::Palette<S>,
     x: [&[f32]; N],
+    ahead: usize,
 ) -> [f32; N] {
     // Several sums a column where registers are enough, for an addition has to wait for the one before it.
     let chains = match S::TILE_COLUMNS / N {
@@ -100,7 +99,7 @@ pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(
     let (chunks, rest) = (x[0].0.len(), x[0].1.len());
     for chunk in 0..chunks {
         for line in (0..R::CHUNK_BYTES).step_by(CACHE_LINE) {
-            row.prefetch(simd, chunk, PREFETCH_DISTANCE + line);
+            row.prefetch(simd, chunk, ahead + line);
         }
         let weights = row.decode(simd, palette, chunk);
         for (sums, x) in sums.iter_mut().zip(x) {

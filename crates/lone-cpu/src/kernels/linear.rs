@@ -6,7 +6,7 @@ use half::f16;
 use super::Kernels;
 use super::dots::{self, Dots};
 use super::matmul::{self, Matmul};
-use super::palettes::{IndexBits, Lut4, Lut6, Lut8, PaletteRows, Palettized};
+use super::palettes::{IndexBits, Lut4, Lut6, Lut8, PaletteRows, Palettized, ShortLut6, ShortLut8};
 use super::weights::{F16Rows, WeightRows};
 use crate::isa::LANES;
 use crate::pool::Pool;
@@ -97,17 +97,25 @@ macro_rules! with_rows {
                 let $rows = F16Rows::new(weights, $cols);
                 $body
             }
-            Weights::Palettized(matrix) => match matrix.bits {
-                IndexBits::Four => {
+            Weights::Palettized(matrix) => match (matrix.bits, matrix.short) {
+                (IndexBits::Four, _) => {
                     let $rows = PaletteRows::<Lut4>::new(matrix, $cols);
                     $body
                 }
-                IndexBits::Six => {
+                (IndexBits::Six, false) => {
                     let $rows = PaletteRows::<Lut6>::new(matrix, $cols);
                     $body
                 }
-                IndexBits::Eight => {
+                (IndexBits::Six, true) => {
+                    let $rows = PaletteRows::<ShortLut6>::new(matrix, $cols);
+                    $body
+                }
+                (IndexBits::Eight, false) => {
                     let $rows = PaletteRows::<Lut8>::new(matrix, $cols);
+                    $body
+                }
+                (IndexBits::Eight, true) => {
+                    let $rows = PaletteRows::<ShortLut8>::new(matrix, $cols);
                     $body
                 }
             },
@@ -133,7 +141,15 @@ impl Kernels {
     /// # Panics
     /// If `w` does not hold so many rows.
     pub fn matvec_rows(&self, w: Weights<'_>, first_row: usize, x: &[f32], y: &mut [f32], blend: Blend) {
-        with_rows!(w, x.len(), |weights| self.isa.run(Dots { weights, first_row, x, columns: 1, y, blend }));
+        with_rows!(w, x.len(), |weights| self.isa.run(Dots {
+            weights,
+            first_row,
+            x,
+            columns: 1,
+            y,
+            blend,
+            ahead: self.pages.prefetch_distance(),
+        }));
     }
 
     /// x `(S, cols)`
@@ -147,8 +163,9 @@ impl Kernels {
         blend: Blend,
     ) {
         let rows = rows_per_task(y.len() / columns, weights.row_bytes(), pool.threads());
+        let ahead = self.pages.prefetch_distance();
         pool.for_each_chunk(y, rows * columns, |index, y| {
-            self.isa.run(Dots { weights, first_row: index * rows, x, columns, y, blend });
+            self.isa.run(Dots { weights, first_row: index * rows, x, columns, y, blend, ahead });
         });
     }
 

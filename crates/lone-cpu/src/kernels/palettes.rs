@@ -55,6 +55,8 @@ pub struct Palettized<'a> {
     pub palettes: &'a [f16],
     /// How many rows share a palette.
     pub group_rows: usize,
+    /// Whether all entries are bf16 numbers too (eight significant bits), which some instruction sets look up faster.
+    pub short: bool,
     /// `(rows)`: what each row is multiplied with, if anything. Kernels multiply the sums, in f32.
     pub scales: Option<&'a [f16]>,
 }
@@ -123,6 +125,8 @@ widths! {
     Lut4: 4, Palette4, palette4, look_up4;
     Lut6: 6, Palette6, palette6, look_up6;
     Lut8: 8, Palette8, palette8, look_up8;
+    ShortLut6: 6, Palette6, palette6_short, look_up6_short;
+    ShortLut8: 8, Palette8, palette8_short, look_up8_short;
 }
 
 /// A matrix of indices of one width.

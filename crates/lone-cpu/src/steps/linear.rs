@@ -60,6 +60,8 @@ pub(crate) struct PalettizedWeight {
     pub(crate) indices: (u64, TensorType),
     pub(crate) palettes: Numbers,
     pub(crate) group_rows: usize,
+    /// Whether all entries are bf16 numbers too.
+    pub(crate) short: bool,
     pub(crate) scales: Option<Numbers>,
 }
 
@@ -73,7 +75,7 @@ pub(crate) enum Numbers {
 }
 
 impl Numbers {
-    fn get<'a>(&'a self, blobs: &'a BlobFile) -> &'a [f16] {
+    pub(crate) fn get<'a>(&'a self, blobs: &'a BlobFile) -> &'a [f16] {
         match self {
             Numbers::Mapped { offset, ty } => blobs.f16s(*offset, ty).expect("checked when it was compiled"),
             Numbers::Held(numbers) => numbers,
@@ -99,6 +101,7 @@ impl Weight {
                     indices: blobs.data(*offset, ty).expect("checked when it was compiled"),
                     palettes: weight.palettes.get(blobs),
                     group_rows: weight.group_rows,
+                    short: weight.short,
                     scales: weight.scales.as_ref().map(|scales| scales.get(blobs)),
                 })
             }

@@ -15,8 +15,8 @@ mod table;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use lone_cpu::bandwidth::{Memory, Pages};
-use lone_cpu::{CpuBackend, CpuOptions, Pool, arithmetic, cores};
+use lone_cpu::bandwidth::Memory;
+use lone_cpu::{CpuBackend, CpuOptions, Pages, Pool, arithmetic, cores};
 use lone_engine::NgramSimple;
 use lone_mil::Backend;
 

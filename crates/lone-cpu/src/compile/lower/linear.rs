@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use half::f16;
+use half::{bf16, f16};
 use lone_mil::{BackendError, Literal, Payload, ValueId};
 
 use super::rows::inverse;
@@ -14,6 +14,7 @@ use crate::compile::kind::{self, Kind};
 use crate::compile::package_error;
 use crate::compile::palettes::Palettes;
 use crate::compile::view::{View, runs};
+use crate::kernels::IndexBits;
 use crate::steps::{
     self, Layer, MatMul, Matrix, Numbers, OperandForm, PalettizedWeight, Part, Projection, ROWS_PER_BLOCK,
     Weight,
@@ -160,11 +161,15 @@ impl Lowering<'_> {
         };
         self.blobs.data(offset, &ty).map_err(package_error)?;
         let scales = palettes.scales.as_ref().map(|scales| self.numbers(scales)).transpose()?;
+        let (bits, group_rows) = (palettes.bits, palettes.group_rows);
+        let palettes = self.numbers(&palettes.palettes)?;
+        let short = bits != IndexBits::Four && palettes.get(self.blobs).iter().all(|&entry| is_short(entry));
         Ok(Weight::Palettized(Arc::new(PalettizedWeight {
-            bits: palettes.bits,
+            bits,
             indices: (offset, ty),
-            palettes: self.numbers(&palettes.palettes)?,
-            group_rows: palettes.group_rows,
+            palettes,
+            group_rows,
+            short,
             scales,
         })))
     }
@@ -234,4 +239,10 @@ impl Frame {
     fn dims(&self, dims: &[usize]) -> Vec<usize> {
         self.perm.iter().map(|&axis| dims[axis]).collect()
     }
+}
+
+/// Whether a number is a bf16 number too.
+fn is_short(number: f16) -> bool {
+    let number = number.to_f32();
+    bf16::from_f32(number).to_f32() == number
 }

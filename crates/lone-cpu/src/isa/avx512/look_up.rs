@@ -1,5 +1,8 @@
 //! Palettes by permutations of a whole register: sixteen entries as f32, more as two planes, one of the low bytes of
 //! f16 and one of the high bytes.
+//!
+//! Conversions from f16 cost as much as the permutations. Where all entries are bf16 numbers too, the planes hold the
+//! bytes of bf16, which a shift and a mask make f32 of.
 
 use std::arch::x86_64::*;
 
@@ -22,9 +25,30 @@ pub(super) fn palette4(entries: &[f16; 16]) -> Palette4 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn palette6(entries: &[f16; 64]) -> Palette6 {
+    planes(bytemuck::cast_ref(entries))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn palette6_short(entries: &[f16; 64]) -> Palette6 {
+    let mut upper = [0u16; 64];
+    for (upper, entries) in upper.as_chunks_mut().0.iter_mut().zip(entries.as_chunks().0) {
+        let bits = _mm512_castps_si512(super::load_f16(entries));
+        let halves = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(bits));
+        // SAFETY: the reference covers sixteen elements of 16 bits.
+        unsafe {
+            _mm256_storeu_si256(bytemuck::cast_mut::<[u16; 16], [u8; 32]>(upper).as_mut_ptr().cast(), halves)
+        };
+    }
+    planes(bytemuck::cast_ref(&upper))
+}
+
+/// The low bytes and the high bytes of 64 numbers of two.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn planes(bytes: &[u8; 128]) -> [__m512i; 2] {
     const LOW: [u8; 64] = every_second_byte(0);
     const HIGH: [u8; 64] = every_second_byte(1);
-    let bytes = bytemuck::cast_ref::<[f16; 64], [u8; 128]>(entries);
     let (first, second) = bytes.split_at(64);
     let (first, second) =
         (load_64(first.try_into().expect("half")), load_64(second.try_into().expect("half")));
@@ -51,6 +75,18 @@ pub(super) fn palette8(entries: &[f16; 256]) -> Palette8 {
     let mut planes = [[_mm512_setzero_si512(); 4]; 2];
     for (quarter, entries) in entries.as_chunks::<64>().0.iter().enumerate() {
         let [low, high] = palette6(entries);
+        planes[0][quarter] = low;
+        planes[1][quarter] = high;
+    }
+    planes
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn palette8_short(entries: &[f16; 256]) -> Palette8 {
+    let mut planes = [[_mm512_setzero_si512(); 4]; 2];
+    for (quarter, entries) in entries.as_chunks::<64>().0.iter().enumerate() {
+        let [low, high] = palette6_short(entries);
         planes[0][quarter] = low;
         planes[1][quarter] = high;
     }
@@ -111,6 +147,57 @@ pub(super) fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4] {
     floats(look_up8_plane(&palette[0], indices), look_up8_plane(&palette[1], indices))
 }
 
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn look_up6_short(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4] {
+    const SPREAD: [u8; 64] = six_bytes_of_two_fours();
+    // SAFETY: the mask names as many bytes as the array has.
+    let bits = unsafe { _mm512_maskz_loadu_epi8(0xFFFF_FFFF_FFFF, indices.as_ptr().cast()) };
+    let spread = _mm512_permutexvar_epi8(load_64(&SPREAD), bits);
+    // From either four in turn: the second begins at bit 24.
+    let shifts = _mm512_set1_epi64(0x2a12_240c_1e06_1800);
+    let indices = _mm512_multishift_epi64_epi8(shifts, spread);
+    short_floats(_mm512_permutexvar_epi8(indices, palette[0]), _mm512_permutexvar_epi8(indices, palette[1]))
+}
+
+/// For each eight bytes the six that hold the eight indices which [`short_floats`] wants there: four, and four that
+/// come sixteen later.
+const fn six_bytes_of_two_fours() -> [u8; 64] {
+    let mut positions = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        let (quarter, half, byte) = (i / 16, i / 8 % 2, i % 8);
+        let four = 3 * quarter + 24 * half;
+        positions[i] = match byte {
+            0..3 => four + byte,
+            3..6 => four + 12 + byte - 3,
+            _ => 0,
+        } as u8;
+        i += 1;
+    }
+    positions
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn look_up8_short(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4] {
+    const ORDER: [u8; 64] = two_fours_in_turn();
+    let indices = _mm512_permutexvar_epi8(load_64(&ORDER), load_64(indices));
+    short_floats(look_up8_plane(&palette[0], indices), look_up8_plane(&palette[1], indices))
+}
+
+/// Which of 64 bytes [`short_floats`] wants where.
+const fn two_fours_in_turn() -> [u8; 64] {
+    let mut positions = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        let (quarter, half, pair, odd) = (i / 16, i / 8 % 2, i / 2 % 4, i % 2);
+        positions[i] = (32 * half + 16 * odd + 4 * quarter + pair) as u8;
+        i += 1;
+    }
+    positions
+}
+
 /// The bytes of one plane at these indices.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
@@ -131,6 +218,21 @@ fn floats(low: __m512i, high: __m512i) -> [F32; 4] {
         _mm512_cvtph_ps(_mm512_extracti64x4_epi64::<1>(first)),
         _mm512_cvtph_ps(_mm512_castsi512_si256(second)),
         _mm512_cvtph_ps(_mm512_extracti64x4_epi64::<1>(second)),
+    ]
+}
+
+/// The bf16 with these low and high bytes. Byte 16 q + 8 h + 2 p + o becomes number 32 h + 16 o + 4 q + p, so that the two
+/// bf16 of a lane belong to two blocks.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn short_floats(low: __m512i, high: __m512i) -> [F32; 4] {
+    let (first, second) = (_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high));
+    let upper = _mm512_set1_epi32(0xFFFF_0000_u32 as i32);
+    [
+        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(first)),
+        _mm512_castsi512_ps(_mm512_and_si512(first, upper)),
+        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(second)),
+        _mm512_castsi512_ps(_mm512_and_si512(second, upper)),
     ]
 }
 

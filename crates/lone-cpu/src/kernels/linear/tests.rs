@@ -1,6 +1,9 @@
 //! Tests of linear layers.
 
+use std::fmt;
 use std::num::NonZeroUsize;
+
+use half::bf16;
 
 use super::*;
 use crate::kernels::{IndexBits, Palettized};
@@ -107,7 +110,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
 
 /// A matrix of random palettes and indices, and the weights it stands for.
 struct Palettes {
-    bits: IndexBits,
+    form: Form,
     indices: Vec<u8>,
     palettes: Vec<f16>,
     group_rows: usize,
@@ -116,9 +119,15 @@ struct Palettes {
 }
 
 impl Palettes {
-    fn random(bits: IndexBits, rows: usize, cols: usize, group_rows: usize, numbers: &mut Numbers) -> Self {
+    fn random(form: Form, rows: usize, cols: usize, group_rows: usize, numbers: &mut Numbers) -> Self {
+        let bits = form.bits;
         let groups = rows.div_ceil(group_rows);
-        let palettes = numbers.f16s(groups * bits.entries(), 1.0);
+        let mut palettes = numbers.f16s(groups * bits.entries(), 1.0);
+        if form.short {
+            palettes
+                .iter_mut()
+                .for_each(|entry| *entry = f16::from_f32(bf16::from_f32(entry.to_f32()).to_f32()));
+        }
         let mut stream = vec![0u8; rows * cols * bits.bits() / 8];
         let mut weights = Vec::new();
         for i in 0..rows * cols {
@@ -129,7 +138,7 @@ impl Palettes {
             }
             weights.push(palettes[i / cols / group_rows * bits.entries() + index]);
         }
-        Self { bits, indices: stream, palettes, group_rows, scales: None, weights }
+        Self { form, indices: stream, palettes, group_rows, scales: None, weights }
     }
 
     /// Rows multiplied with powers of two, which f16 holds exactly.
@@ -145,30 +154,51 @@ impl Palettes {
 
     fn matrix(&self) -> Weights<'_> {
         Weights::Palettized(Palettized {
-            bits: self.bits,
+            bits: self.form.bits,
             indices: &self.indices,
             palettes: &self.palettes,
             group_rows: self.group_rows,
+            short: self.form.short,
             scales: self.scales.as_deref(),
         })
     }
 }
 
-const WIDTHS: [IndexBits; 3] = [IndexBits::Four, IndexBits::Six, IndexBits::Eight];
+/// How a matrix is palettized.
+#[derive(Clone, Copy)]
+struct Form {
+    bits: IndexBits,
+    short: bool,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.short { "short " } else { "" }, self.bits)
+    }
+}
+
+const FORMS: [Form; 6] = [
+    Form { bits: IndexBits::Four, short: false },
+    Form { bits: IndexBits::Four, short: true },
+    Form { bits: IndexBits::Six, short: false },
+    Form { bits: IndexBits::Six, short: true },
+    Form { bits: IndexBits::Eight, short: false },
+    Form { bits: IndexBits::Eight, short: true },
+];
 
 #[test]
 fn every_index_stands_for_its_entry_exactly() {
     let mut numbers = Numbers::seeded(12);
-    for bits in WIDTHS {
+    for form in FORMS {
         let (rows, cols) = (5, 140);
-        let palettes = Palettes::random(bits, rows, cols, 2, &mut numbers);
+        let palettes = Palettes::random(form, rows, cols, 2, &mut numbers);
         for (kernels, column) in every_isa().flat_map(|kernels| (0..cols).map(move |c| (kernels, c))) {
             let (mut x, mut y) = (vec![0.0; cols], vec![0.0; rows]);
             x[column] = 1.0;
             kernels.matvec_rows(palettes.matrix(), 0, &x, &mut y, Blend::SET);
             let expected: Vec<f32> =
                 palettes.weights[column..].iter().step_by(cols).map(|w| w.to_f32()).collect();
-            assert_eq!(y, expected, "{bits}.{} column {column}", kernels.isa());
+            assert_eq!(y, expected, "{form}.{} column {column}", kernels.isa());
         }
     }
 }
@@ -178,8 +208,8 @@ fn palettized_products_are_those_of_the_weights_they_stand_for() {
     let mut numbers = Numbers::seeded(13);
     let shapes =
         [(1, 4, 1), (3, 16, 3), (17, 36, 16), (28, 100, 14), (130, 128, 16), (20, 516, 20), (33, 192, 1)];
-    for (bits, (rows, cols, group)) in WIDTHS.into_iter().flat_map(|bits| shapes.map(|shape| (bits, shape))) {
-        let mut palettes = Palettes::random(bits, rows, cols, group, &mut numbers);
+    for (form, (rows, cols, group)) in FORMS.into_iter().flat_map(|form| shapes.map(|shape| (form, shape))) {
+        let mut palettes = Palettes::random(form, rows, cols, group, &mut numbers);
         if rows % 2 == 1 {
             palettes = palettes.scaled(rows);
         }
@@ -189,7 +219,7 @@ fn palettized_products_are_those_of_the_weights_they_stand_for() {
             let blend = BLENDS[columns % BLENDS.len()];
             let mut scratch = vec![f32::NAN; Kernels::matmul_scratch_len(cols, columns)];
             for (kernels, pool) in every_isa().flat_map(|kernels| pools().map(|pool| (kernels, pool))) {
-                let what = format!("{bits}.{} {rows} x {cols} x {columns} by {group}", kernels.isa());
+                let what = format!("{form}.{} {rows} x {cols} x {columns} by {group}", kernels.isa());
                 let mut y = before.clone();
                 match columns {
                     1 => kernels.matvec(&pool, palettes.matrix(), &data, &mut y, blend),
@@ -204,14 +234,14 @@ fn palettized_products_are_those_of_the_weights_they_stand_for() {
 #[test]
 fn columns_that_are_not_there_do_not_count_whatever_entry_0_is() {
     let mut numbers = Numbers::seeded(14);
-    for bits in WIDTHS {
-        let mut palettes = Palettes::random(bits, 2, 4, 2, &mut numbers);
+    for form in FORMS {
+        let mut palettes = Palettes::random(form, 2, 4, 2, &mut numbers);
         palettes.palettes[0] = f16::INFINITY;
         palettes.indices.fill(0b0101_0101);
         for kernels in every_isa() {
             let mut y = [0.0; 2];
             kernels.matvec_rows(palettes.matrix(), 0, &[1.0; 4], &mut y, Blend::SET);
-            assert!(y.iter().all(|y| y.is_finite()), "{bits}.{}: {y:?}", kernels.isa());
+            assert!(y.iter().all(|y| y.is_finite()), "{form}.{}: {y:?}", kernels.isa());
         }
     }
 }
@@ -219,7 +249,7 @@ fn columns_that_are_not_there_do_not_count_whatever_entry_0_is() {
 #[test]
 #[should_panic(expected = "every row has a palette")]
 fn a_row_without_a_palette_is_refused() {
-    let mut palettes = Palettes::random(IndexBits::Four, 4, 8, 2, &mut Numbers::seeded(15));
+    let mut palettes = Palettes::random(FORMS[0], 4, 8, 2, &mut Numbers::seeded(15));
     palettes.palettes.truncate(16);
     Kernels::detect().matvec(&pools()[0], palettes.matrix(), &[0.0; 8], &mut [0.0; 4], Blend::SET);
 }

@@ -1,6 +1,6 @@
 //! What was measured, as `--json` prints it and as tables and pages are made from.
 
-use lone_cpu::bandwidth::Pages;
+use lone_cpu::Pages;
 use lone_cpu::{Isa, cores};
 use lone_energy::{Energy, EnergyReport};
 use lone_mil::StepProfile;
