@@ -6,9 +6,15 @@
 //! best `i` never moves left as `j` or `m` grows, and divide and conquer finds a row in O(n log n). No random
 //! starts, no iterations: the same histogram always gives the same palette.
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::histogram::Histogram;
+
+/// Palettes of more entries are looked up by their bytes, and sooner where two bytes are the whole of an f32.
+const MOST_LONG_ENTRIES: usize = 16;
+
+/// The part of the least cost that rounding entries to eight significant bits may add.
+const SHORT_COST: f64 = 0.05;
 
 /// Finds palettes, one after the other, in the same memory.
 #[derive(Debug, Default)]
@@ -24,7 +30,8 @@ pub(crate) struct Solver {
 /// The entries of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Palette {
-    /// Cluster means rounded to fp16, ascending: as many as were asked for, or as there are values.
+    /// Cluster means, ascending: as many as were asked for, or as there are values. Rounded to fp16, or, if there are more
+    /// than sixteen and it costs next to nothing, to those of fp16 that are bf16 numbers too.
     pub(crate) entries: Vec<f16>,
     /// Weighted sum of squared errors with the unrounded means.
     pub(crate) cost: f64,
@@ -39,9 +46,24 @@ impl Solver {
         assert!(size > 0 && !histogram.values.is_empty(), "a palette needs entries and values");
         self.sums.take(histogram);
         let runs = self.optimal_runs(size.min(histogram.values.len()));
-        let means = runs.windows(2).map(|run| f16::from_f64(self.sums.mean(run[0], run[1])));
         let cost = runs.windows(2).map(|run| self.sums.cost(run[0], run[1])).sum();
-        Palette { entries: means.collect(), cost }
+        let short =
+            if size > MOST_LONG_ENTRIES { self.short_entries(&runs, SHORT_COST * cost) } else { None };
+        let means = runs.windows(2).map(|run| f16::from_f64(self.sums.mean(run[0], run[1])));
+        Palette { entries: short.unwrap_or_else(|| means.collect()), cost }
+    }
+
+    /// The means of the runs as numbers that are both fp16 and bf16, if that costs no more than `most`.
+    fn short_entries(&self, runs: &[usize], most: f64) -> Option<Vec<f16>> {
+        let mut cost = 0.0;
+        let entries = runs.windows(2).map(|run| {
+            let (mean, weight) = (self.sums.mean(run[0], run[1]), self.sums.weight(run[0], run[1]));
+            let entry = f16::from_f32(bf16::from_f64(mean).to_f32());
+            cost += weight * (entry.to_f64() - mean).powi(2);
+            entry
+        });
+        let entries = entries.collect();
+        (cost <= most).then_some(entries)
     }
 
     /// Boundaries of the optimal `size` runs: `size + 1` ascending indices from 0 to n.
@@ -112,6 +134,10 @@ impl Sums {
         let (a, b) = (self.rows[i], self.rows[j]);
         (b[1] - a[1]) / (b[0] - a[0])
     }
+
+    fn weight(&self, i: usize, j: usize) -> f64 {
+        self.rows[j][0] - self.rows[i][0]
+    }
 }
 
 /// One row of the dynamic program.
@@ -167,6 +193,26 @@ mod tests {
         (from + 1..=n - (size - 1))
             .map(|cut| sums.cost(from, cut) + brute_force(sums, cut, size - 1))
             .fold(f64::INFINITY, f64::min)
+    }
+
+    fn evenly(values: usize, from: f32, to: f32) -> Histogram {
+        Histogram::of((0..values).map(|i| (from + (to - from) * i as f32 / values as f32, 1.0)))
+    }
+
+    #[test]
+    fn many_entries_have_eight_significant_bits_and_few_have_eleven() {
+        let is_short = |entry: &f16| bf16::from_f32(entry.to_f32()).to_f32() == entry.to_f32();
+        let histogram = evenly(2000, -1.0, 1.0);
+        assert!(optimal_palette(&histogram, 64).entries.iter().all(is_short));
+        assert!(!optimal_palette(&histogram, 16).entries.iter().all(is_short));
+    }
+
+    #[test]
+    fn entries_stay_as_they_are_where_eight_bits_are_too_few() {
+        let histogram = evenly(500, 1.0, 1.5);
+        let entries = optimal_palette(&histogram, 256).entries;
+        assert!(entries.is_sorted_by(|a, b| a < b), "none has become another");
+        assert!(optimal_palette(&evenly(100, 65000.0, 65500.0), 32).entries.iter().all(|e| e.is_finite()));
     }
 
     #[test]
