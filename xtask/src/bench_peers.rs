@@ -150,7 +150,7 @@ impl Options {
         let mut command = Command::new(&self.lone);
         command.arg("convert").arg("--model").arg(&self.checkpoint).arg("--out").arg(&out);
         command.args(["--precision", precision, "--prefill", "16,256", "--spec-drafts"]);
-        output(command.arg((CHECKED - 1).to_string())).map(drop)
+        run(command.arg((CHECKED - 1).to_string())).map(drop)
     }
 
     fn write_gguf(&self, kind: &str) -> anyhow::Result<()> {
@@ -159,7 +159,7 @@ impl Options {
             return Ok(());
         }
         let mut command = self.script("llama_cpp_peer.py");
-        output(command.arg("write").arg(&self.checkpoint).arg(out).arg(kind)).map(drop)
+        run(command.arg("write").arg(&self.checkpoint).arg(out).arg(kind)).map(drop)
     }
 
     fn script(&self, name: &str) -> Command {
@@ -226,17 +226,21 @@ fn number(report: &Value, pointer: &str) -> anyhow::Result<f64> {
     report.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("no number at {pointer}"))
 }
 
-/// Runs a command to its end; the JSON it printed, null if nothing.
+/// Runs a command to its end; the JSON it printed.
 fn output(command: &mut Command) -> anyhow::Result<Value> {
+    let printed = run(command)?;
+    serde_json::from_slice(&printed)
+        .with_context(|| format!("{} printed no JSON", command.get_program().display()))
+}
+
+/// Runs a command to its end; what it printed.
+fn run(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let program = Path::new(command.get_program()).to_owned();
     let output =
         command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {}", program.display()))?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{} failed: {}: {errors}", program.display(), output.status);
-    if output.stdout.is_empty() {
-        return Ok(Value::Null);
-    }
-    serde_json::from_slice(&output.stdout).with_context(|| format!("{} printed no JSON", program.display()))
+    Ok(output.stdout)
 }
 
 impl Contest {
@@ -346,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_is_named_with_what_it_said() {
-        let error = output(Command::new("sh").args(["-c", "echo why >&2; exit 3"])).unwrap_err();
+        let error = run(Command::new("sh").args(["-c", "echo why >&2; exit 3"])).unwrap_err();
         assert_eq!(error.to_string(), "sh failed: exit status: 3: why\n");
     }
 }

@@ -49,7 +49,9 @@ impl Chains {
         let factor = simd.splat(self.factor);
         let mut chains = [simd.splat(1.0); N];
         for _ in 0..BLOCKS / N {
-            chains = chains.map(|chain| simd.mul_add(chain, factor, factor));
+            for chain in &mut chains {
+                *chain = simd.mul_add(*chain, factor, factor);
+            }
         }
         simd.sum(chains.into_iter().fold(simd.splat(0.0), |sum, chain| simd.add(sum, chain)))
     }

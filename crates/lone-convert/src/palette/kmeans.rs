@@ -14,7 +14,7 @@ use super::histogram::Histogram;
 const MOST_LONG_ENTRIES: usize = 16;
 
 /// The part of the least cost that rounding entries to eight significant bits may add.
-const SHORT_COST: f64 = 0.05;
+const SHORT_COST: f64 = 0.25;
 
 /// Finds palettes, one after the other, in the same memory.
 #[derive(Debug, Default)]
