@@ -1,7 +1,8 @@
 //! Jobs of the fake model: who gets which pass, and what is remembered.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::*;
 use crate::LoadOptions;
@@ -285,6 +286,29 @@ fn a_panic_in_a_pass_fails_that_job_alone() {
     bench.scheduler.submit(job).unwrap();
     assert_eq!(bench.answer(&[1, 2]).reason, FinishReason::Length);
     assert_eq!(bench.scheduler.load().sessions, 1);
+}
+
+#[test]
+fn nobody_waits_for_an_engine_that_is_gone() {
+    struct Fatal;
+    impl Listener for Fatal {
+        fn hear(&mut self, _: usize, _: News) {}
+        fn is_gone(&self) -> bool {
+            panic!("as if taking up a job had failed badly");
+        }
+    }
+    let bench = Bench::new(SchedulerOptions::default());
+    let gate = Arc::default();
+    let guard = bench.close_gate(&gate);
+    bench.scheduler.submit(Job { requests: vec![request(&[1], 1)], listener: Box::new(Fatal) }).unwrap();
+    let (to, heard) = channel();
+    let waiting = Ear { to, ..bench.ear('a') };
+    bench.scheduler.submit(Job { requests: vec![request(&[1], 1)], listener: Box::new(waiting) }).unwrap();
+    drop(guard);
+    assert_eq!(heard.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
+    let late = Job { requests: vec![request(&[1], 1)], listener: Box::new(bench.ear('b')) };
+    assert_eq!(bench.scheduler.submit(late), Err(SubmitError::Closed));
+    assert!(!bench.scheduler.is_open());
 }
 
 #[test]

@@ -57,8 +57,6 @@ impl Worker {
             }
             self.give_turns();
         }
-        // Nobody waits for a job that comes after this thread.
-        self.queue.abandon();
     }
 
     fn load(&self) -> Load {
@@ -100,6 +98,13 @@ impl Worker {
                 }
             }
         }
+    }
+}
+
+impl Drop for Worker {
+    /// Nobody waits for a job that comes after this thread, whatever ended it.
+    fn drop(&mut self) {
+        self.queue.abandon();
     }
 }
 
