@@ -89,7 +89,8 @@ fn api_keys(args: &ServeArgs, context: &Context) -> Result<Vec<String>, Failure>
             return Err(UserError::new(format_args!("{} holds no key", path.display())).into());
         }
     }
-    keys.extend(context.environment.text("LONE_API_KEY").map(str::to_owned));
+    // One that is no text is still a key, which the server must not do without.
+    keys.extend(context.environment.get("LONE_API_KEY").map(|key| key.to_string_lossy().into_owned()));
     match keys.iter().all(|key| key.bytes().all(|byte| byte.is_ascii_graphic())) {
         true => Ok(keys),
         // Which one it is, is not said: it is a secret.

@@ -105,6 +105,16 @@ fn flags_that_could_never_work_are_refused() {
 }
 
 #[test]
+fn a_key_that_is_no_text_does_not_leave_the_server_open() {
+    use std::os::unix::ffi::OsStrExt;
+    let machine = Machine::new();
+    let mut lone = machine.lone(&["serve", "--model", "demo", "--port", "0"]);
+    let outcome = machine.outcome(lone.env("LONE_API_KEY", std::ffi::OsStr::from_bytes(b"sesam\xe9")));
+    let expected = "error: a key has a space or a character beyond ASCII, which no request can send\n";
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (1, expected));
+}
+
+#[test]
 fn a_file_of_keys_that_holds_none_is_refused() {
     let machine = Machine::new();
     std::fs::write(machine.path().join("keys"), "\n  \n").unwrap();
