@@ -55,7 +55,10 @@ pub fn serve(
         let limit = server.options.shutdown_timeout;
         let mut ended = pin!(connections.shutdown());
         if tokio::time::timeout(limit, &mut ended).await.is_err() {
-            tracing::warn!(seconds = limit.as_secs_f64(), "answers were cut off by the end of the server");
+            tracing::warn!(
+                seconds = limit.as_secs_f64(),
+                "what was still open was cut off by the end of the server"
+            );
             server.ending.send_replace(true);
             tokio::time::timeout(LAST_WORDS, ended).await.ok();
         }
@@ -77,6 +80,7 @@ async fn accept(
     let places = Arc::new(Semaphore::new(options.most_connections));
     let connections = GracefulShutdown::new();
     let mut stop = pin!(stop);
+    let mut is_failing = false;
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
@@ -89,11 +93,15 @@ async fn accept(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                // Said once, until one could be.
+                if !std::mem::replace(&mut is_failing, true) {
+                    tracing::warn!(%error, "connections cannot be accepted");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
+        is_failing = false;
         // Tokens are to arrive as they are made.
         stream.set_nodelay(true).ok();
         let stream = Connection::new(stream);
