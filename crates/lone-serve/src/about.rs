@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use crate::error::{ApiError, ErrorBody};
 use crate::model::ServedModel;
+use crate::reply::as_written;
 use crate::state::Shared;
 
 /// A list of models.
@@ -105,13 +106,13 @@ pub(crate) async fn props(State(server): State<Shared>) -> Json<Value> {
     let model = &server.model;
     let sampling = &model.sampling;
     let params = json!({
-        "temperature": sampling.temperature,
+        "temperature": as_written(sampling.temperature),
         "top_k": sampling.top_k,
-        "top_p": sampling.top_p,
-        "min_p": sampling.min_p,
-        "repetition_penalty": sampling.repetition_penalty,
-        "presence_penalty": sampling.presence_penalty,
-        "frequency_penalty": sampling.frequency_penalty,
+        "top_p": as_written(sampling.top_p),
+        "min_p": as_written(sampling.min_p),
+        "repetition_penalty": as_written(sampling.repetition_penalty),
+        "presence_penalty": as_written(sampling.presence_penalty),
+        "frequency_penalty": as_written(sampling.frequency_penalty),
     });
     Json(json!({
         "default_generation_settings": {"n_ctx": model.ctx, "params": params},

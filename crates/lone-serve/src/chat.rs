@@ -12,9 +12,9 @@ use crate::answers::Answers;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::{Identity, fresh, now};
 use crate::reply::{ChatChoice, ChatCompletion};
-use crate::request::{ChatRequest, Fields};
+use crate::request::{Body, ChatRequest};
 use crate::sse;
-use crate::state::Shared;
+use crate::state::{Server, Shared};
 pub(crate) use choice::{Choice, Piece};
 pub(crate) use prepare::{Prepared, answers, prepare};
 use teller::ChatTeller;
@@ -29,13 +29,12 @@ use teller::ChatTeller;
         (status = 429, description = "The queue is full", body = ErrorBody),
     )
 )]
-pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Result<Response, ApiError> {
-    let request = ChatRequest::parse(fields)?;
-    let streams = request.choosing.streams();
-    let answers_per_prompt = request.choosing.answers();
-    let usage_told = request.choosing.usage_told();
-    let Prepared { requests, parts, parallel_calls, held_by } =
-        server.work(move |server| prepare(server, &request)).await?;
+pub(crate) async fn create(State(server): State<Shared>, body: Body) -> Result<Response, ApiError> {
+    let read = move |server: &Server| {
+        let request = ChatRequest::parse(body.fields()?)?;
+        Ok((prepare(server, &request)?, request.choosing))
+    };
+    let (Prepared { requests, parts, parallel_calls, held_by }, choosing) = server.work(read).await?;
     let stop_tokens = server.model.facts.eos_token_ids.clone();
     let identity = Identity {
         id: fresh("chatcmpl-"),
@@ -45,9 +44,10 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     };
     let choice = || Choice::new(parts.clone(), stop_tokens.clone(), parallel_calls);
     let choices: Vec<Choice> = requests.iter().map(|_| choice()).collect();
-    let mut answers = Answers::to(&server, requests, answers_per_prompt)?.held_by(held_by);
-    if streams {
-        return Ok(sse::respond(answers, ChatTeller::new(server, identity, choices, usage_told)));
+    let mut answers = Answers::to(&server, requests, choosing.answers())?.held_by(held_by);
+    if choosing.streams() {
+        let teller = ChatTeller::new(server, identity, choices, choosing.usage_told());
+        return Ok(sse::respond(answers, teller));
     }
     let mut choices: Vec<_> = choices.into_iter().map(|choice| (choice, ChatChoice::empty())).collect();
     while let Some((index, news)) = answers.next().await? {

@@ -12,7 +12,7 @@ use crate::chat::answers;
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::{Identity, fresh, now};
 use crate::reply::{Completion, CompletionChoice, CompletionLogprobs, Offsets};
-use crate::request::{CompletionRequest, Fields, UsageTold};
+use crate::request::{Body, Choosing, CompletionRequest, UsageTold};
 use crate::sse::{self, Teller, data, done};
 use crate::state::{Server, Shared};
 use crate::tally::Tally;
@@ -27,12 +27,9 @@ use crate::tally::Tally;
         (status = 429, description = "The queue is full", body = ErrorBody),
     )
 )]
-pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Result<Response, ApiError> {
-    let request = CompletionRequest::parse(fields)?;
-    let streams = request.choosing.streams();
-    let answers_per_prompt = request.choosing.answers();
-    let usage_told = request.choosing.usage_told();
-    let requests = server.work(move |server| prepare(server, request)).await?;
+pub(crate) async fn create(State(server): State<Shared>, body: Body) -> Result<Response, ApiError> {
+    let read = move |server: &Server| prepare(server, CompletionRequest::parse(body.fields()?)?);
+    let (requests, choosing) = server.work(read).await?;
     let identity = Identity {
         id: fresh("cmpl-"),
         created: now(),
@@ -41,9 +38,9 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     };
     let stop_tokens = &server.model.facts.eos_token_ids;
     let choices: Vec<Choice> = requests.iter().map(|_| Choice::new(stop_tokens.clone())).collect();
-    let mut answers = Answers::to(&server, requests, answers_per_prompt)?;
-    let mut teller = CompletionTeller { server, identity, choices, usage_told };
-    if streams {
+    let mut answers = Answers::to(&server, requests, choosing.answers())?;
+    let mut teller = CompletionTeller { server, identity, choices, usage_told: choosing.usage_told() };
+    if choosing.streams() {
         return Ok(sse::respond(answers, teller));
     }
     let mut whole: Vec<_> = (0..teller.choices.len())
@@ -60,8 +57,8 @@ pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Resu
     Ok(Json(completion).into_response())
 }
 
-/// What the engine is asked: all answers to the first prompt, then those to the next.
-fn prepare(server: &Server, request: CompletionRequest) -> Result<Vec<Request>, ApiError> {
+/// What the engine is asked: all answers to the first prompt, then those to the next; and how they are told.
+fn prepare(server: &Server, request: CompletionRequest) -> Result<(Vec<Request>, Choosing), ApiError> {
     let model = &server.model;
     model.check_name(request.model.as_deref())?;
     let sampling = request.choosing.sampling(&model.sampling, model.facts.vocab_size)?;
@@ -72,7 +69,7 @@ fn prepare(server: &Server, request: CompletionRequest) -> Result<Vec<Request>, 
         let template = Request { prompt, max_new_tokens, stop_tokens, logprobs, ..Request::default() };
         requests.extend(answers(&template, &sampling, &request.choosing)?);
     }
-    Ok(requests)
+    Ok((requests, request.choosing))
 }
 
 /// An answer in the making.

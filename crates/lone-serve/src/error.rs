@@ -112,9 +112,8 @@ impl ApiError {
     }
 
     pub(crate) fn foreign_origin(origin: &str) -> Self {
-        let message = format!(
-            "pages of {origin} may not use this server; if it is to be, start it with --cors-origin {origin}"
-        );
+        let message =
+            format!("pages of {origin} may not use this server: --cors-origin names those that may");
         let error = ApiError::new(StatusCode::FORBIDDEN, "permission_error", message);
         error.coded("foreign_origin")
     }

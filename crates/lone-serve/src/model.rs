@@ -27,7 +27,7 @@ pub struct ServedModel {
     pub(crate) reading: Reading,
     pub(crate) marks: Option<ToolMarks>,
     /// Whether the template shows tools to the model.
-    pub(crate) shows_tools: bool,
+    shows_tools: bool,
     /// Bytes of the longest token.
     longest_token: usize,
     /// Seconds since 1970.
@@ -120,6 +120,10 @@ impl ServedModel {
     /// A conversation as text, special tokens written out; with the opening of the assistant's turn unless it is
     /// complete.
     pub(crate) fn render(&self, messages: &[Value], rendering: &Rendering<'_>) -> Result<String, ApiError> {
+        if rendering.tools.is_some() && !(self.shows_tools && self.marks.is_some()) {
+            let problem = "cannot be shown to this model: its chat template has no place for them";
+            return Err(ApiError::field("tools", problem));
+        }
         let conversation = Conversation {
             tools: rendering.tools,
             variables: rendering.variables,

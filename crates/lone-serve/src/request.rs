@@ -1,5 +1,6 @@
 //! Requests as they come in: every field taken, checked and named when it is wrong.
 
+mod body;
 mod chat;
 mod choosing;
 mod completion;
@@ -11,6 +12,7 @@ mod tools;
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
+pub(crate) use body::Body;
 pub(crate) use chat::ChatRequest;
 pub(crate) use choosing::{Choosing, UsageTold, within};
 pub(crate) use completion::{CompletionRequest, Prompt};

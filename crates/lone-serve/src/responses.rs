@@ -19,7 +19,8 @@ use crate::answers::Answers;
 use crate::chat::{Choice, Prepared, prepare};
 use crate::error::{ApiError, ErrorBody};
 use crate::identity::{fresh, now};
-use crate::request::{Fields, Tools};
+use crate::reply::as_written;
+use crate::request::{Body, Tools};
 use crate::sse::{self, Teller};
 use crate::state::{Server, Shared};
 use crate::tally::Tally;
@@ -37,13 +38,13 @@ pub(crate) use request::ResponsesRequest;
         (status = 429, description = "The queue is full", body = ErrorBody),
     )
 )]
-pub(crate) async fn create(State(server): State<Shared>, fields: Fields) -> Result<Response, ApiError> {
-    let request = ResponsesRequest::parse(fields)?;
-    let streams = request.streams();
-    let chat = request.as_chat()?;
-    let output = Output::new(empty(&server, &request));
-    let Prepared { requests, parts, parallel_calls, held_by } =
-        server.work(move |server| prepare(server, &chat).map_err(renamed)).await?;
+pub(crate) async fn create(State(server): State<Shared>, body: Body) -> Result<Response, ApiError> {
+    let read = move |server: &Server| {
+        let request = ResponsesRequest::parse(body.fields()?)?;
+        let prepared = prepare(server, &request.as_chat()?).map_err(renamed)?;
+        Ok((prepared, Output::new(empty(server, &request)), request.streams()))
+    };
+    let (Prepared { requests, parts, parallel_calls, held_by }, output, streams) = server.work(read).await?;
     let choice = Choice::new(parts, server.model.facts.eos_token_ids.clone(), parallel_calls);
     let mut answers = Answers::to(&server, requests, 1)?.held_by(held_by);
     let mut teller = ResponseTeller { server, output, choice, told: 0 };
@@ -80,8 +81,8 @@ fn empty(server: &Server, request: &ResponsesRequest) -> ResponseObject {
         parallel_tool_calls: tools.is_none_or(|tools| tools.parallel),
         previous_response_id: None,
         store: false,
-        temperature: request.temperature.unwrap_or(defaults.temperature),
-        top_p: request.top_p.unwrap_or(defaults.top_p),
+        temperature: as_written(request.temperature.unwrap_or(defaults.temperature)),
+        top_p: as_written(request.top_p.unwrap_or(defaults.top_p)),
         tool_choice: tools.map_or(json!("auto"), |tools| tools.choice.to_value()),
         tools: tools.map(Tools::flat).unwrap_or_default(),
         truncation: "disabled",

@@ -25,7 +25,7 @@ pub(crate) fn router(server: Shared) -> Router {
         .route("/metrics", get(about::metrics))
         .route("/props", get(about::props))
         .route("/v1/models", get(about::models))
-        .route("/v1/models/{id}", get(about::model))
+        .route("/v1/models/{*id}", get(about::model))
         .route("/v1/chat/completions", post(chat::create))
         .route("/v1/completions", post(completions::create))
         .route("/v1/responses", post(responses::create))

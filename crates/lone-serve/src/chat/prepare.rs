@@ -65,12 +65,6 @@ pub(crate) fn prepare(server: &Server, request: &ChatRequest) -> Result<Prepared
 /// The conversation as the model reads it.
 fn render(model: &ServedModel, request: &ChatRequest) -> Result<String, ApiError> {
     let tools = request.tools.as_ref().map(Tools::for_template);
-    if tools.is_some() && !(model.shows_tools && model.marks.is_some()) {
-        return Err(ApiError::field(
-            "tools",
-            "cannot be shown to this model: its chat template has no place for them",
-        ));
-    }
     let messages = messages(request.messages.clone(), &model.reading)?;
     let variables = request.variables();
     let rendering = Rendering { tools: tools.as_deref(), variables: Some(&variables), is_complete: false };

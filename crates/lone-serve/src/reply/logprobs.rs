@@ -68,10 +68,13 @@ impl CompletionLogprobs {
     /// Appends token `id`, in front of which `offset` characters stand.
     pub(crate) fn push(&mut self, tokenizer: &Tokenizer, id: u32, logprobs: &Logprobs, offset: usize) {
         let token = LikelyToken::new(tokenizer, id, logprobs.chosen);
-        let likely = logprobs.top.iter().map(|&(id, logprob)| LikelyToken::new(tokenizer, id, logprob));
-        let mut top: Map<String, Value> =
-            likely.map(|likely| (likely.token, likely.logprob.into())).collect();
-        top.entry(token.token.clone()).or_insert(token.logprob.into());
+        let mut top = Map::new();
+        for &(id, logprob) in &logprobs.top {
+            let likely = LikelyToken::new(tokenizer, id, logprob);
+            top.entry(likely.token).or_insert(likely.logprob.into());
+        }
+        // Several tokens may be written the same: of those the likeliest counts, but for the one that was chosen.
+        top.insert(token.token.clone(), token.logprob.into());
         self.tokens.push(token.token);
         self.token_logprobs.push(token.logprob);
         self.top_logprobs.push(top);

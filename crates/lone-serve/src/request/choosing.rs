@@ -31,7 +31,7 @@ pub(crate) struct Choosing {
     #[schema(minimum = 0, maximum = 1)]
     pub(crate) min_p: Option<f32>,
     /// Divides the odds of tokens that have occurred, the prompt's included; 1 changes nothing. Not in OpenAI's API.
-    #[schema(exclusive_minimum = 0)]
+    #[schema(minimum = 0.01, maximum = 100)]
     pub(crate) repetition_penalty: Option<f32>,
     /// Subtracted from the logits of tokens the answer has used.
     #[schema(minimum = -2, maximum = 2)]
@@ -164,9 +164,11 @@ impl Choosing {
     }
 
     fn biases(&self) -> Result<BTreeMap<u32, f32>, ApiError> {
-        let bias = |(token, bias): (&String, &f32)| match token.parse() {
-            Ok(token) => Ok((token, *bias)),
-            Err(_) => {
+        // An id has one way to be written, so that no two keys mean the same token.
+        let id = |token: &String| token.parse().ok().filter(|id: &u32| id.to_string() == *token);
+        let bias = |(token, bias): (&String, &f32)| match id(token) {
+            Some(id) => Ok((id, *bias)),
+            None => {
                 Err(ApiError::field("logit_bias", format!("has the key {token:?}, which is no token id")))
             }
         };

@@ -1,12 +1,9 @@
 //! The fields of a request's JSON object, taken one by one, so that whatever nobody took can be refused by name.
 
-use axum::extract::{FromRequest, Request};
-use axum::http::header;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
-use crate::state::Shared;
 
 /// Fields that nobody has taken yet.
 #[derive(Debug, Clone, Default)]
@@ -70,46 +67,6 @@ pub(crate) fn typed<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, 
         ApiError::field(format!("{path}{separator}{inner}"), format!("is wrong: {}", error.inner()))
             .coded("invalid_value")
     })
-}
-
-impl FromRequest<Shared> for Fields {
-    type Rejection = ApiError;
-
-    /// Reads the body: JSON, not too large, not too slow.
-    async fn from_request(request: Request, server: &Shared) -> Result<Self, ApiError> {
-        // A page of another origin can send anything else without asking; JSON makes its browser ask first.
-        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if !kind.is_some_and(is_json) {
-            return Err(ApiError::not_json());
-        }
-        let most_bytes = server.options.most_body_bytes;
-        let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-        if length.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > most_bytes as u64)
-        {
-            return Err(ApiError::body_too_large(most_bytes));
-        }
-        let limit = server.options.body_timeout;
-        let body = axum::body::to_bytes(request.into_body(), most_bytes);
-        let body = tokio::time::timeout(limit, body).await.map_err(|_| ApiError::slow_body(limit))?;
-        let body = body.map_err(|error| {
-            let source = std::error::Error::source(&error);
-            match source.is_some_and(|source| source.to_string().contains("length limit")) {
-                true => ApiError::body_too_large(most_bytes),
-                false => ApiError::request("the body did not arrive whole"),
-            }
-        })?;
-        let object: Value = serde_json::from_slice(&body)
-            .map_err(|error| ApiError::request(format!("the body is not valid JSON: {error}")))?;
-        match object {
-            Value::Object(object) => Ok(Fields(object)),
-            _ => Err(ApiError::request("the body must be a JSON object")),
-        }
-    }
-}
-
-fn is_json(kind: &str) -> bool {
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
 }
 
 #[cfg(test)]

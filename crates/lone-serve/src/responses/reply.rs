@@ -28,8 +28,8 @@ pub(crate) struct ResponseObject {
     pub(crate) previous_response_id: Option<String>,
     /// Always false: nothing is kept.
     pub(crate) store: bool,
-    pub(crate) temperature: f32,
-    pub(crate) top_p: f32,
+    pub(crate) temperature: f64,
+    pub(crate) top_p: f64,
     #[schema(value_type = Value)]
     pub(crate) tool_choice: Value,
     #[schema(value_type = Vec<Object>)]

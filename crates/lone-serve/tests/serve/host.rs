@@ -41,7 +41,7 @@ pub fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
 }
 
-fn bundle(name: &str) -> TempDir {
+fn bundle(checkpoint: &Path) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let options = ConvertOptions {
         ctx: vec![CTX],
@@ -49,14 +49,14 @@ fn bundle(name: &str) -> TempDir {
         spec_drafts: Some(8),
         ..ConvertOptions::default()
     };
-    convert(&Checkpoint::open(&model(name)).unwrap(), &dir.path().join("bundle"), &options, &mut ()).unwrap();
+    convert(&Checkpoint::open(checkpoint).unwrap(), &dir.path().join("bundle"), &options, &mut ()).unwrap();
     dir
 }
 
 /// The model's bundle, converted once.
 fn shared_bundle(name: &str) -> PathBuf {
-    static LFM2: LazyLock<TempDir> = LazyLock::new(|| bundle("tiny-lfm2"));
-    static LFM3: LazyLock<TempDir> = LazyLock::new(|| bundle("tiny-lfm3"));
+    static LFM2: LazyLock<TempDir> = LazyLock::new(|| bundle(&model("tiny-lfm2")));
+    static LFM3: LazyLock<TempDir> = LazyLock::new(|| bundle(&model("tiny-lfm3")));
     let dir = if name == "tiny-lfm2" { &*LFM2 } else { &*LFM3 };
     dir.path().join("bundle")
 }
@@ -68,13 +68,28 @@ impl Host {
     }
 
     pub fn with(name: &str, scheduling: SchedulerOptions, options: ServeOptions) -> Self {
-        let dir = shared_bundle(name);
+        Host::of(&shared_bundle(name), name, scheduling, options)
+    }
+
+    /// tiny-lfm3 with another chat template, served as `alias`.
+    pub fn templated(template: &str, alias: &str) -> Self {
+        let checkpoint = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(model("tiny-lfm3")).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), checkpoint.path().join(entry.file_name())).unwrap();
+        }
+        std::fs::write(checkpoint.path().join("chat_template.jinja"), template).unwrap();
+        let dir = bundle(checkpoint.path());
+        Host::of(&dir.path().join("bundle"), alias, SchedulerOptions::default(), ServeOptions::default())
+    }
+
+    fn of(dir: &Path, name: &str, scheduling: SchedulerOptions, options: ServeOptions) -> Self {
         let backend = CpuBackend::new(CpuOptions { threads: NonZeroUsize::new(1), ..CpuOptions::default() });
-        let runtime = Runtime::load(&dir, &backend, &LoadOptions::default()).unwrap();
-        let tokenizer = Arc::new(Tokenizer::open(&dir).unwrap());
-        let bundle = Bundle::open(&dir).unwrap();
+        let runtime = Runtime::load(dir, &backend, &LoadOptions::default()).unwrap();
+        let tokenizer = Arc::new(Tokenizer::open(dir).unwrap());
+        let bundle = Bundle::open(dir).unwrap();
         let names = vec![name.to_owned()];
-        let model = ServedModel::open(&dir, &bundle, tokenizer.clone(), names, CTX).unwrap();
+        let model = ServedModel::open(dir, &bundle, tokenizer.clone(), names, CTX).unwrap();
         let scheduler = Scheduler::start(runtime, Some(tokenizer), &scheduling).unwrap();
         let server = Server::new(model, scheduler, scheduling.parallel, options);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

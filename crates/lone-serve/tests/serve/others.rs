@@ -26,7 +26,7 @@ fn tokens_become_text_and_text_becomes_tokens() {
         .post("/tokenize", &json!({"content": "capital", "with_pieces": true, "add_special": true}))
         .json(200);
     assert_eq!(pieces["tokens"][0], json!({"id": 1, "piece": "<|startoftext|>"}));
-    assert_eq!(host.post("/detokenize", &json!({"tokens": [999_999]})).status, 400);
+    assert_eq!(host.post("/detokenize", &json!({"tokens": [1, 999_999]})).refused(), "tokens[1]");
     assert_eq!(host.post("/tokenize", &json!({"content": "x", "surprise": 1})).refused(), "surprise");
 }
 
@@ -36,6 +36,21 @@ fn a_template_shows_what_the_model_reads() {
     let body = json!({"messages": [{"role": "user", "content": "Hi"}]});
     let rendered = host.post("/apply-template", &body).json(200)["prompt"].clone();
     assert_eq!(rendered, "<|startoftext|><|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+}
+
+#[test]
+fn tools_that_a_template_does_not_show_are_refused_wherever_it_is_rendered() {
+    let template = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}";
+    let host = Host::templated(template, "tiny/plain");
+    let body = json!({"messages": [{"role": "user", "content": "Hi"}]});
+    assert_eq!(host.post("/apply-template", &body).json(200)["prompt"], "user: Hi\n");
+    let mut body = body;
+    body["tools"] = crate::chat::tools();
+    for path in ["/apply-template", "/v1/chat/completions"] {
+        assert_eq!(host.post(path, &body).refused(), "tools", "{path}");
+    }
+    assert_eq!(host.get("/v1/models/tiny/plain").json(200)["id"], "tiny/plain");
+    assert_eq!(host.get("/v1/models/tiny%2Fplain").json(200)["id"], "tiny/plain");
 }
 
 #[test]

@@ -59,6 +59,18 @@ fn events_tell_the_same_in_order() {
 }
 
 #[test]
+fn settings_come_back_as_they_were_sent() {
+    let host = Host::new();
+    let mut body = json!({"input": "What is the capital of France?", "temperature": 0.3, "top_p": 0.9});
+    let whole = host.post("/v1/responses", &body).json(200);
+    body["stream"] = true.into();
+    let events = host.stream("/v1/responses", &body);
+    for response in [&whole, &events[0]["response"]] {
+        assert_eq!((&response["temperature"], &response["top_p"]), (&json!(0.3), &json!(0.9)));
+    }
+}
+
+#[test]
 fn an_answer_that_is_cut_off_is_incomplete_and_so_is_its_last_item() {
     let host = Host::new();
     let body = json!({"input": "What is the capital of France?", "max_output_tokens": 3, "stream": true});
