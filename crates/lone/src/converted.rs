@@ -1,14 +1,14 @@
 //! Checkpoints converted on first use: bundles in the cache, found again by what they were made of.
 //!
-//! A bundle's directory is named by a hash over the checkpoint's path, its files' sizes and times, the options and
-//! the version of lone, so a change of any of them converts anew.
+//! A bundle's directory is named by a hash over the checkpoint's path, the sizes and times of its files and of the
+//! calibration text, the options and the version of lone, so a change of any of them converts anew.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use lone_bundle::{Bundle, BundleError, SCHEMA};
-use lone_convert::ConvertOptions;
+use lone_convert::{Calibration, ConvertOptions};
 
 use crate::commands::Context;
 use crate::conversion;
@@ -83,20 +83,48 @@ fn identity(checkpoint: &Path, options: &ConvertOptions) -> io::Result<String> {
         let read =
             path.extension().is_some_and(|ext| ["json", "jinja", "safetensors"].iter().any(|x| ext == *x));
         if read {
-            // Of the file itself, where the hub's cache has a link.
-            let metadata = std::fs::metadata(&path)?;
-            let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-            files.push((path, metadata.len(), modified.as_nanos()));
+            let state = state(&path)?;
+            files.push((path, state));
         }
     }
     files.sort();
+    if let Some(Calibration::File(text)) = &options.calibrate {
+        // The conversion says what is wrong with a text that is not there.
+        let (place, state) = (text.canonicalize(), state(text));
+        files.extend(place.ok().zip(state.ok()));
+    }
     let parts = format!("{checkpoint:?} {files:?} {options:?} {} {SCHEMA}", env!("CARGO_PKG_VERSION"));
     Ok(blake3::hash(parts.as_bytes()).to_hex()[..16].to_owned())
+}
+
+/// Size, and time of the last change in nanoseconds, of a file; of the file itself where the path is a link's, as in the
+/// hub's cache.
+fn state(path: &Path) -> io::Result<(u64, u128)> {
+    let metadata = std::fs::metadata(path)?;
+    let modified = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok((metadata.len(), modified.as_nanos()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_calibration_text_under_the_same_name_is_another_identity() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = dir.path().join("text.txt");
+        let calibrate = Some(Calibration::File(text.clone()));
+        let options = ConvertOptions { calibrate, ..ConvertOptions::default() };
+        let mut identities = vec![identity(dir.path(), &options).unwrap()];
+        for content in ["one", "another"] {
+            std::fs::write(&text, content).unwrap();
+            identities.push(identity(dir.path(), &options).unwrap());
+            assert_eq!(identity(dir.path(), &options).unwrap(), identities[identities.len() - 1]);
+        }
+        identities.sort();
+        identities.dedup();
+        assert_eq!(identities.len(), 3);
+    }
 
     #[test]
     fn another_file_another_option_and_another_place_are_another_identity() {
