@@ -10,6 +10,7 @@
 //! [`quick`] computes the same in blocks wherever no part of the sum comes near the numbers that saturate.
 
 use std::array::from_fn;
+use std::iter::repeat;
 
 use lone_mil::{Numerics, Reference};
 
@@ -61,8 +62,9 @@ impl Mac {
     fn careful(&self, x: &[f32], y: &[f32]) -> f64 {
         let mut sum = 0.0;
         for (tile, (x, y)) in x.chunks(TILE).zip(y.chunks(TILE)).enumerate() {
-            let products = x.iter().zip(y).map(|(&x, &y)| self.product(x, y));
-            let tile_sum = products.reduce(|a, b| self.add_lanes(a, b)).expect("chunks are not empty");
+            // Every tile has all its lanes; those that are left over are zero.
+            let products = x.iter().zip(y).map(|(&x, &y)| self.product(x, y)).chain(repeat(0.0)).take(TILE);
+            let tile_sum = products.reduce(|a, b| self.add_lanes(a, b)).expect("a tile has lanes");
             sum = self.bounded(sum + tile_sum);
             if self.faults.wide_reduction && tile * TILE >= WIDE {
                 sum = toward_zero(sum);
@@ -247,6 +249,15 @@ mod tests {
         assert_eq!(dot(&[infinity, 2.0], &[0.0, 3.0]), 6.0);
         assert_eq!(dot(&[infinity, 2.0], &[-1.0, 3.0]), f32::NEG_INFINITY);
         assert_eq!(dot(&[infinity, infinity], &[1.0, -1.0]), 0.0);
+    }
+
+    #[test]
+    fn lanes_that_are_left_over_are_zero() {
+        // The sum of the last two products has 13 bits, of which adding a zero drops one.
+        let x = [nearest(0.0005), 0.0, 0.0, 0.0, 1.5, 0.5 + 1.0 / 2048.0];
+        let ones = [1.0; 6];
+        let mac = Mac::new(Faults::M1);
+        assert_eq!((mac.dot(&x, &ones, 0.0), nearest(mac.careful(&x, &ones))), (2.0, 2.0));
     }
 
     #[test]
