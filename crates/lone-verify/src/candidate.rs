@@ -5,22 +5,7 @@ use lone_engine::{EngineError, Observed, RequestError, Runtime, Session, Session
 use lone_lfm::Stage;
 
 use crate::ranking::argmax;
-use crate::{Record, RecordError, State};
-
-/// Follows long work, and may end it.
-pub trait Watch {
-    /// This many more tokens have been read.
-    fn advance(&mut self, tokens: usize) {
-        let _ = tokens;
-    }
-
-    /// Whether to stop; asked between passes.
-    fn is_cancelled(&self) -> bool {
-        false
-    }
-}
-
-impl Watch for () {}
+use crate::{Record, RecordError, State, Watch};
 
 /// Why two records could not be had and compared.
 #[derive(Debug, thiserror::Error)]

@@ -8,13 +8,14 @@ mod selection;
 
 use std::path::{Path, PathBuf};
 
-use lone_engine::EngineError;
+use lone_engine::{EngineError, RequestError};
 use lone_lfm::{
     ChatError, ChatTemplate, Conversation, ReferenceError, SpecialText, Tokenizer, TokenizerError,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::Watch;
 pub use examinee::{BundleExaminee, CheckpointExaminee, Examinee, Paper};
 pub use marks::{Marks, Scores, Tally};
 pub use selection::{Amount, Selection};
@@ -71,6 +72,21 @@ pub enum ExamError {
     Engine(#[from] EngineError),
     #[error(transparent)]
     Reference(#[from] ReferenceError),
+    #[error("question {number}, of task `{task}`: {source}")]
+    Question { number: usize, task: String, source: Box<ExamError> },
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl ExamError {
+    /// The same error as that of `question`, the `number`th that was asked, counting from 1.
+    #[must_use]
+    pub fn of_question(self, number: usize, question: &Question) -> Self {
+        match self {
+            ExamError::Cancelled => self,
+            _ => ExamError::Question { number, task: question.task.clone(), source: Box::new(self) },
+        }
+    }
 }
 
 impl Exam {
@@ -107,22 +123,38 @@ impl Examiner {
         Ok(Examiner { tokenizer: Tokenizer::open(dir)?, template: ChatTemplate::open(dir)?, stop_tokens })
     }
 
+    /// The tokens of `question`, up to where its answer begins; at least one.
+    ///
+    /// # Errors
+    /// [`ExamError`] if it cannot be put.
+    pub fn prompt(&self, question: &Question) -> Result<Vec<u32>, ExamError> {
+        let conversation =
+            Conversation { tools: question.tools.as_deref(), ..Conversation::new(&question.messages) };
+        let prompt = self.tokenizer.encode(&self.template.render(&conversation)?)?;
+        if prompt.is_empty() {
+            return Err(EngineError::from(RequestError::EmptyPrompt).into());
+        }
+        Ok(prompt)
+    }
+
     /// Has `examinee` answer `question`.
     ///
     /// # Errors
     /// [`ExamError`] if the question cannot be put, or as the examinee has it. A wrong answer is no error.
-    pub fn ask(&self, question: &Question, examinee: &mut dyn Examinee) -> Result<Answer, ExamError> {
-        let conversation =
-            Conversation { tools: question.tools.as_deref(), ..Conversation::new(&question.messages) };
-        let prompt = self.tokenizer.encode(&self.template.render(&conversation)?)?;
+    pub fn ask(
+        &self,
+        question: &Question,
+        examinee: &mut dyn Examinee,
+        watch: &dyn Watch,
+    ) -> Result<Answer, ExamError> {
         let paper = Paper {
-            prompt: &prompt,
+            prompt: &self.prompt(question)?,
             expected: &self.tokenizer.encode(&question.answer)?,
             // A token has at least one byte, but for the one that ends the turn.
             most_tokens: question.answer.len() + 1,
             stop_tokens: &self.stop_tokens,
         };
-        let mut tokens = examinee.answer(&paper)?;
+        let mut tokens = examinee.answer(&paper, watch)?;
         tokens.pop_if(|last| self.stop_tokens.contains(last));
         let text = self.tokenizer.decode(&tokens, SpecialText::Keep);
         Ok(Answer { is_right: text == question.answer, text })

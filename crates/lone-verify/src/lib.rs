@@ -16,8 +16,9 @@ mod ranges;
 mod ranking;
 mod record;
 mod similarity;
+mod watch;
 
-pub use candidate::{Candidate, VerifyError, Watch};
+pub use candidate::{Candidate, VerifyError};
 pub use divergence::{Divergence, NEAR_TIE};
 pub use drift::{Agreement, Drift, StageDrift};
 pub use exam::{
@@ -28,3 +29,4 @@ pub use ranges::{RangeWatch, Ranges, Risk, ValueRange};
 pub use ranking::{Ranked, likeliest};
 pub use record::{Record, RecordError, State, Transformers, TransformersError};
 pub use similarity::{Similarity, cosine};
+pub use watch::Watch;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use lone_bundle::ModelFacts;
 use lone_lfm::{Checkpoint, Reference, ReferenceError, Stage};
 
+use crate::Watch;
 pub use transformers::{Transformers, TransformersError};
 
 /// A run, written down. Every table has a row for each of `positions`.
@@ -46,20 +47,34 @@ pub enum RecordError {
     OtherModel { expected: String, found: String },
     #[error(transparent)]
     Reference(#[from] ReferenceError),
+    #[error("cancelled")]
+    Cancelled,
 }
 
 impl Record {
     /// What the checkpoint itself makes of `tokens`, of which there is at least one, in f32.
     ///
     /// # Errors
-    /// [`RecordError::Reference`] for a token the model does not have.
-    pub fn of_checkpoint(checkpoint: &Checkpoint, tokens: &[u32]) -> Result<Self, RecordError> {
+    /// [`RecordError::Reference`] for a token the model does not have; [`RecordError::Cancelled`].
+    pub fn of_checkpoint(
+        checkpoint: &Checkpoint,
+        tokens: &[u32],
+        watch: &dyn Watch,
+    ) -> Result<Self, RecordError> {
         let reference = Reference::new(checkpoint);
-        let mut states = Vec::new();
-        let hidden =
-            reference.hidden(tokens, |stage, rows| states.push(State { stage, rows: rows.into() }))?;
+        let mut x = reference.embed(tokens)?;
+        let mut states = vec![State { stage: Stage::Embeddings, rows: x.clone() }];
+        for layer in 0..checkpoint.config().layers.len() {
+            if watch.is_cancelled() {
+                return Err(RecordError::Cancelled);
+            }
+            reference.layer(layer, &mut x);
+            states.push(State { stage: Stage::Layer(layer), rows: x.clone() });
+        }
+        reference.final_norm(&mut x);
         let mut logits = Vec::with_capacity(tokens.len() * checkpoint.config().vocab_size);
-        reference.logits(&hidden, |_, row| logits.extend_from_slice(row));
+        reference.logits(&x, |_, row| logits.extend_from_slice(row));
+        states.push(State { stage: Stage::Final, rows: x });
         Ok(Record { tokens: tokens.into(), positions: (0..tokens.len()).collect(), states, logits })
     }
 

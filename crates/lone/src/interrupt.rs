@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use lone_verify::Watch;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -88,6 +89,13 @@ impl Interrupt {
     #[cfg(test)]
     pub(crate) fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Comparisons and exams end by it.
+impl Watch for Interrupt {
+    fn is_cancelled(&self) -> bool {
+        self.is_raised()
     }
 }
 

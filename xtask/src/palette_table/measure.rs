@@ -92,7 +92,7 @@ impl Candidate {
         let mut examinee = BundleExaminee::new(&mut self.runtime)?;
         let mut right = 0;
         for question in questions {
-            right += usize::from(examiner.ask(question, &mut examinee)?.is_right);
+            right += usize::from(examiner.ask(question, &mut examinee, &())?.is_right);
         }
         Ok(Row {
             arm: self.arm,

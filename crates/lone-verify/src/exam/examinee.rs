@@ -4,12 +4,13 @@ use lone_engine::{Generation, Request, Runtime, Session, SessionOptions};
 use lone_lfm::{Checkpoint, Reference};
 
 use super::ExamError;
+use crate::Watch;
 use crate::ranking::argmax;
 
 /// A question as tokens.
 #[derive(Debug, Clone, Copy)]
 pub struct Paper<'a> {
-    /// The conversation, up to where the answer begins.
+    /// The conversation, up to where the answer begins; at least one token.
     pub prompt: &'a [u32],
     /// The right answer, as the tokenizer would write it: a guess to check, not the only way to write it.
     pub expected: &'a [u32],
@@ -24,8 +25,8 @@ pub trait Examinee {
     /// The likeliest tokens one after the other, up to and with one that ends the answer, or as many as may be.
     ///
     /// # Errors
-    /// As the model has it.
-    fn answer(&mut self, paper: &Paper<'_>) -> Result<Vec<u32>, ExamError>;
+    /// As the model has it, and [`ExamError::Cancelled`].
+    fn answer(&mut self, paper: &Paper<'_>, watch: &dyn Watch) -> Result<Vec<u32>, ExamError>;
 }
 
 /// A loaded bundle.
@@ -46,7 +47,7 @@ impl<'a> BundleExaminee<'a> {
 }
 
 impl Examinee for BundleExaminee<'_> {
-    fn answer(&mut self, paper: &Paper<'_>) -> Result<Vec<u32>, ExamError> {
+    fn answer(&mut self, paper: &Paper<'_>, watch: &dyn Watch) -> Result<Vec<u32>, ExamError> {
         let request = Request {
             prompt: paper.prompt.to_vec(),
             max_new_tokens: paper.most_tokens,
@@ -57,6 +58,9 @@ impl Examinee for BundleExaminee<'_> {
         let mut generation =
             Generation::begin(runtime, session, None, request).map_err(lone_engine::EngineError::from)?;
         while generation.finish_reason().is_none() {
+            if watch.is_cancelled() {
+                return Err(ExamError::Cancelled);
+            }
             generation.step(runtime, session, &mut |_| ())?;
         }
         Ok(generation.token_ids().to_vec())
@@ -88,10 +92,10 @@ impl<'a> CheckpointExaminee<'a> {
 impl Examinee for CheckpointExaminee<'_> {
     /// Every pass reads all there is, so the right answer is tried first: one pass shows how much of it the model would
     /// have said. Only after a mistake does it go on token by token.
-    fn answer(&mut self, paper: &Paper<'_>) -> Result<Vec<u32>, ExamError> {
+    fn answer(&mut self, paper: &Paper<'_>, watch: &dyn Watch) -> Result<Vec<u32>, ExamError> {
         let mut answer = Vec::new();
         let mut guess = paper.expected;
-        loop {
+        while !watch.is_cancelled() {
             let first = paper.prompt.len() + answer.len() - 1;
             let tokens = [paper.prompt, &answer, guess].concat();
             for (i, next) in self.likeliest_from(first, &tokens)?.into_iter().enumerate() {
@@ -105,5 +109,6 @@ impl Examinee for CheckpointExaminee<'_> {
             }
             guess = &[];
         }
+        Err(ExamError::Cancelled)
     }
 }

@@ -76,12 +76,18 @@ impl File<'_> {
     }
 
     fn check_positions(&self, positions: &[usize], token_count: usize) -> Result<(), RecordError> {
-        let expected = "positions of tokens, ascending, and at least one";
-        let is_ascending = positions.is_sorted_by(|a, b| a < b);
-        if is_ascending && positions.last().is_some_and(|&last| last < token_count) {
-            return Ok(());
+        let refuse = |found: String| {
+            self.refuse("positions", "positions of tokens, ascending, and at least one", found)
+        };
+        if positions.is_empty() {
+            return refuse("none".to_owned());
         }
-        self.refuse("positions", expected, format_args!("{positions:?} of {token_count}"))
+        let before = std::iter::once(None).chain(positions.iter().map(Some));
+        match before.zip(positions).find(|&(before, at)| before >= Some(at) || *at >= token_count) {
+            None => Ok(()),
+            Some((Some(before), at)) if before >= at => refuse(format!("{at} after {before}")),
+            Some((_, at)) => refuse(format!("{at} of {token_count} tokens")),
+        }
     }
 
     /// The elements of a table of `rows` rows.
@@ -193,8 +199,11 @@ mod tests {
         for (message, expected) in cases {
             assert!(message.contains(expected), "{message:?} does not say {expected:?}");
         }
-        let positions = ("positions", Dtype::I32, &[2][..], ints(&[1, 1]));
-        assert!(refusal(tokens(&[1, 2]), &[positions]).contains("found [1, 1] of 2"));
+        for (positions, expected) in [([1, 1], "found 1 after 1"), ([0, 2], "found 2 of 2 tokens")] {
+            let positions = ("positions", Dtype::I32, &[2][..], ints(&positions));
+            let message = refusal(tokens(&[1, 2]), &[positions]);
+            assert!(message.ends_with(expected), "{message}");
+        }
     }
 
     #[test]

@@ -1,31 +1,37 @@
 //! Records by Hugging Face transformers, in a Python process of its own.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::{Record, RecordError};
+use crate::Watch;
 
 const SCRIPT: &str = include_str!("transformers.py");
 
 /// The script's exit code where a module is missing.
 const MISSING: i32 = 3;
 
+/// How often it is asked whether the script is done, or not wanted any more.
+const PATIENCE: Duration = Duration::from_millis(20);
+
 /// Why transformers did not say anything.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TransformersError {
     #[error("cannot start {}: {source}", python.display())]
-    Start { python: OsString, source: std::io::Error },
+    Start { python: OsString, source: io::Error },
     #[error("{} has no {}", python.display(), modules.join(", no "))]
     Missing { python: OsString, modules: Vec<String> },
     #[error("transformers failed, {status}: {message}")]
     Failed { status: String, message: String },
     #[error("no room for what transformers says: {0}")]
-    Scratch(std::io::Error),
+    Scratch(io::Error),
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -43,7 +49,7 @@ impl Transformers {
     /// [`TransformersError`], which says what is not installed.
     pub fn find(python: OsString) -> Result<Self, TransformersError> {
         let found = Transformers { python };
-        let output = found.run(&[], "")?;
+        let output = found.run(&[], String::new(), &())?.expect("nobody cancels it");
         if output.status.code() == Some(MISSING) {
             let modules = String::from_utf8_lossy(&output.stdout);
             let modules = modules.split_whitespace().map(str::to_owned).collect();
@@ -56,33 +62,69 @@ impl Transformers {
     /// What transformers makes of `tokens` with the checkpoint of `layer_count` layers in `model`, in f32.
     ///
     /// # Errors
-    /// [`TransformersError`], with what Python said last.
+    /// [`TransformersError`], with what Python said last; [`RecordError::Cancelled`] in it.
     pub fn record(
         &self,
         model: &Path,
         tokens: &[u32],
         layer_count: usize,
+        watch: &dyn Watch,
     ) -> Result<Record, TransformersError> {
         let scratch = tempfile::tempdir().map_err(TransformersError::Scratch)?;
         let out = scratch.path().join("record.safetensors");
         let request = json!({ "model": model, "tokens": tokens, "out": out }).to_string();
-        succeeded(&self.run(&["record"], &request)?)?;
+        let output = self.run(&["record"], request, watch)?;
+        // Ctrl-C goes to both: the script may have ended by it first.
+        let output = output.filter(|_| !watch.is_cancelled()).ok_or(RecordError::Cancelled)?;
+        succeeded(&output)?;
         Ok(Record::open(&out, layer_count)?)
     }
 
-    fn run(&self, arguments: &[&str], request: &str) -> Result<Output, TransformersError> {
-        run(Command::new(&self.python).args(["-c", SCRIPT]).args(arguments), request)
+    /// `None` where it was cancelled.
+    fn run(
+        &self,
+        arguments: &[&str],
+        request: String,
+        watch: &dyn Watch,
+    ) -> Result<Option<Output>, TransformersError> {
+        run(Command::new(&self.python).args(["-c", SCRIPT]).args(arguments), request, watch)
             .map_err(|source| TransformersError::Start { python: self.python.clone(), source })
     }
 }
 
-fn run(command: &mut Command, request: &str) -> std::io::Result<Output> {
+fn run(command: &mut Command, request: String, watch: &dyn Watch) -> io::Result<Option<Output>> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let mut stdin = child.stdin.take().expect("stdin is piped");
     // A script that ends before it reads closes the pipe; its exit code says why.
-    stdin.write_all(request.as_bytes()).ok();
-    drop(stdin);
-    child.wait_with_output()
+    thread::spawn(move || stdin.write_all(request.as_bytes()).ok());
+    let said = read(child.stdout.take().expect("stdout is piped"));
+    let complained = read(child.stderr.take().expect("stderr is piped"));
+    let Some(status) = wait(&mut child, watch)? else { return Ok(None) };
+    let [stdout, stderr] = [said, complained].map(|reader| reader.join().expect("reading does not panic"));
+    Ok(Some(Output { status, stdout, stderr }))
+}
+
+/// Reads all there is, and what cannot be read as nothing.
+fn read(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).ok();
+        bytes
+    })
+}
+
+/// Waits for the end of `child`, or makes it end where it is not wanted any more.
+fn wait(child: &mut Child, watch: &dyn Watch) -> io::Result<Option<ExitStatus>> {
+    while !watch.is_cancelled() {
+        let status = child.try_wait()?;
+        if status.is_some() {
+            return Ok(status);
+        }
+        thread::sleep(PATIENCE);
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
 }
 
 fn succeeded(output: &Output) -> Result<(), TransformersError> {
@@ -102,6 +144,15 @@ mod tests {
 
     use super::*;
 
+    /// Has no patience, once the script says so.
+    struct Impatient(std::path::PathBuf);
+
+    impl Watch for Impatient {
+        fn is_cancelled(&self) -> bool {
+            self.0.exists()
+        }
+    }
+
     /// What comes of an interpreter that is this shell script.
     fn outcome(script: &str) -> TransformersError {
         let dir = tempfile::tempdir().unwrap();
@@ -109,7 +160,14 @@ mod tests {
         std::fs::write(&python, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).unwrap();
         let found = Transformers::find(python.into());
-        found.and_then(|found| found.record(Path::new("model"), &[1, 2], 2)).unwrap_err()
+        let watch = Impatient(dir.path().join("enough"));
+        found.and_then(|found| found.record(Path::new("model"), &[1, 2], 2, &watch)).unwrap_err()
+    }
+
+    #[test]
+    fn an_interpreter_that_is_not_wanted_any_more_is_stopped() {
+        let error = outcome("[ $# = 2 ] && exit; touch \"$(dirname \"$0\")/enough\"; exec sleep 600");
+        assert!(matches!(error, TransformersError::Record(RecordError::Cancelled)), "{error}");
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn our_own_reference_is_that_of_transformers() {
     for name in MODELS {
         let converted = Converted::new(name);
         let golden = converted.golden();
-        let all = Record::of_checkpoint(&converted.checkpoint, &golden.tokens).unwrap();
+        let all = Record::of_checkpoint(&converted.checkpoint, &golden.tokens, &()).unwrap();
         assert_eq!(all.states.len(), converted.checkpoint.config().layers.len() + 2);
         let row = |rows: &[f32], position: usize| {
             let width = rows.len() / all.positions.len();
@@ -66,7 +66,7 @@ fn greedy_answers_part_nowhere_or_at_near_ties() {
             let answer = candidate.answer(64, &[7], &mut ()).unwrap();
             let found = candidate.into_record();
             assert_eq!(found.tokens.len() + 1, case.prompt_ids.len() + answer.len());
-            let reference = Record::of_checkpoint(&converted.checkpoint, &found.tokens).unwrap();
+            let reference = Record::of_checkpoint(&converted.checkpoint, &found.tokens, &()).unwrap();
             match Divergence::first(&reference, case.prompt_ids.len(), &answer) {
                 None => assert_eq!(answer, case.continuation_ids, "{name}"),
                 Some(divergence) => assert!(divergence.near_tie, "{name}: {divergence:?}"),

@@ -1,11 +1,14 @@
 //! Exams: the score in fp16 is that in f32, on the CPU and on the simulated Neural Engine.
 
+use std::cell::Cell;
+
 use lone_anesim::{AneSim, Faults};
 use lone_convert::ConvertOptions;
 use lone_engine::{LoadOptions, Runtime};
 use lone_mil::Backend;
 use lone_verify::{
-    Amount, BundleExaminee, CheckpointExaminee, Exam, Examinee, Examiner, Marks, Question, Selection,
+    Amount, BundleExaminee, CheckpointExaminee, Exam, ExamError, Examinee, Examiner, Marks, Question,
+    Selection, Watch,
 };
 
 use crate::support::{Converted, MODELS, cpu, model};
@@ -48,7 +51,7 @@ impl Candidate {
     fn marks(&self, examinee: &mut dyn Examinee, questions: &[&Question]) -> Marks {
         let mut marks = Marks::default();
         for question in questions {
-            marks.count(&question.task, self.examiner.ask(question, examinee).unwrap().is_right);
+            marks.count(&question.task, self.examiner.ask(question, examinee, &()).unwrap().is_right);
         }
         marks
     }
@@ -107,11 +110,40 @@ fn the_checkpoint_in_f32_answers_as_its_bundle_does() {
         let mut answers = Vec::new();
         for question in candidate.exam.select(&some).unwrap() {
             let mut bundle = BundleExaminee::new(&mut runtime).unwrap();
-            let of_bundle = candidate.examiner.ask(question, &mut bundle).unwrap();
+            let of_bundle = candidate.examiner.ask(question, &mut bundle, &()).unwrap();
             let mut checkpoint = CheckpointExaminee::new(&candidate.converted.checkpoint);
-            answers.push((candidate.examiner.ask(question, &mut checkpoint).unwrap(), of_bundle));
+            answers.push((candidate.examiner.ask(question, &mut checkpoint, &()).unwrap(), of_bundle));
         }
         let different = answers.iter().filter(|(a, b)| a != b).count();
         assert!(different <= 1, "{name}: {answers:#?}");
     }
+}
+
+/// Has enough after it was asked so many times.
+struct Patience(Cell<usize>);
+
+impl Watch for Patience {
+    fn is_cancelled(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left == 0
+    }
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_is_broken_off() {
+    let candidate = Candidate::new("tiny-lfm3");
+    let question = &candidate.exam.questions[0];
+    let outcome = |examinee: &mut dyn Examinee, patience| {
+        candidate
+            .examiner
+            .ask(question, examinee, &Patience(Cell::new(patience)))
+            .map(|answer| answer.is_right)
+    };
+    let mut runtime = Runtime::load(&candidate.converted.bundle(), &cpu(), &LoadOptions::default()).unwrap();
+    let mut bundle = BundleExaminee::new(&mut runtime).unwrap();
+    assert!(matches!(outcome(&mut bundle, 3), Err(ExamError::Cancelled)));
+    assert!(matches!(outcome(&mut bundle, usize::MAX), Ok(true)), "what was broken off is forgotten");
+    let mut checkpoint = CheckpointExaminee::new(&candidate.converted.checkpoint);
+    assert!(matches!(outcome(&mut checkpoint, 0), Err(ExamError::Cancelled)));
 }

@@ -23,7 +23,7 @@ fn every_value_is_watched_and_what_is_watched_is_what_is_computed() {
     let ranges = ranges(&converted, tokens);
     assert_eq!(ranges.at_risk().collect::<Vec<_>>(), []);
     // The outputs of the layers are among them; the reference knows how large those are.
-    let reference = Record::of_checkpoint(&converted.checkpoint, tokens).unwrap();
+    let reference = Record::of_checkpoint(&converted.checkpoint, tokens, &()).unwrap();
     for layer in [0, 3, 6] {
         let name = if layer == 3 { "hidden_out".to_owned() } else { format!("layer_{layer}") };
         let range = ranges.values().iter().find(|range| {
@@ -40,7 +40,7 @@ fn every_value_is_watched_and_what_is_watched_is_what_is_computed() {
 fn the_one_position_where_the_residual_stream_is_enormous_is_seen() {
     let converted = Converted::new("tiny-lfm2");
     let tokens = converted.golden().tokens;
-    let reference = Record::of_checkpoint(&converted.checkpoint, &tokens).unwrap();
+    let reference = Record::of_checkpoint(&converted.checkpoint, &tokens, &()).unwrap();
     let magnitude = |row: &[f32]| row.iter().fold(0f32, |most, x| most.max(x.abs()));
     let width = converted.checkpoint.config().hidden_size;
     let rows = reference.state(Stage::Layer(7)).unwrap().chunks_exact(width).map(magnitude);

@@ -3,10 +3,11 @@
 mod report;
 
 use lone_bundle::Bundle;
-use lone_engine::{LoadOptions, Runtime};
+use lone_engine::{EngineError, LoadOptions, RequestError, Runtime};
 use lone_lfm::Checkpoint;
 use lone_verify::{
-    Amount, BundleExaminee, CheckpointExaminee, Exam, Examinee, Examiner, Marks, Question, Selection,
+    Amount, BundleExaminee, CheckpointExaminee, Exam, ExamError, Examinee, Examiner, Marks, Question,
+    Selection,
 };
 
 use super::Context;
@@ -54,6 +55,7 @@ fn of_bundle(args: &EvalArgs, questions: &[&Question], context: &Context) -> Res
         source.directory(context, |checkpoint| Ok(Examiner::open(&checkpoint.dir, vec![]).map(drop)?))?;
     let description = Bundle::open(&dir)?;
     let examiner = Examiner::open(&dir, description.model.eos_token_ids.clone())?;
+    check(questions, &examiner, description.contexts().last().copied())?;
     let mut runtime = Runtime::load(&dir, backend.as_ref(), &LoadOptions::default())?;
     let mut examinee = BundleExaminee::new(&mut runtime)?;
     let (marks, mistakes) = take(questions, &examiner, &mut examinee, context)?;
@@ -66,9 +68,25 @@ fn of_checkpoint(args: &EvalArgs, questions: &[&Question], context: &Context) ->
     let source = ModelSource::resolve(model)?.checkpoint(context)?;
     let checkpoint = Checkpoint::open(&source.dir)?;
     let examiner = Examiner::open(&source.dir, checkpoint.config().eos_token_ids.clone())?;
+    check(questions, &examiner, None)?;
     let mut examinee = CheckpointExaminee::new(&checkpoint);
     let (marks, mistakes) = take(questions, &examiner, &mut examinee, context)?;
     Ok(Report::new(source.name, "the checkpoint in f32", &marks, mistakes))
+}
+
+/// Refuses questions that cannot be put, or that a context of `ctx` tokens does not hold, before the first is put.
+fn check(questions: &[&Question], examiner: &Examiner, ctx: Option<usize>) -> Result<(), Failure> {
+    for (number, question) in (1..).zip(questions) {
+        let prompt = examiner.prompt(question).and_then(|prompt| match ctx {
+            Some(ctx) if prompt.len() > ctx => {
+                let error = RequestError::PromptTooLong { tokens: prompt.len(), ctx };
+                Err(EngineError::from(error).into())
+            }
+            _ => Ok(prompt),
+        });
+        prompt.map_err(|error: ExamError| error.of_question(number, question))?;
+    }
+    Ok(())
 }
 
 /// Puts the questions one after the other.
@@ -80,11 +98,10 @@ fn take(
 ) -> Result<(Marks, Vec<Mistake>), Failure> {
     let mut progress = context.ui.count("asking", "questions", questions.len());
     let (mut marks, mut mistakes) = (Marks::default(), Vec::new());
-    for question in questions {
-        if context.interrupt.is_raised() {
-            return Err(Failure::Interrupted("the exam is not over".into()));
-        }
-        let answer = examiner.ask(question, examinee)?;
+    for (number, question) in (1..).zip(questions) {
+        let answer = examiner
+            .ask(question, examinee, &context.interrupt)
+            .map_err(|error| error.of_question(number, question))?;
         marks.count(&question.task, answer.is_right);
         if !answer.is_right {
             mistakes.push(Mistake::new(question, answer));

@@ -172,9 +172,17 @@ impl From<DialogueError> for Failure {
     }
 }
 
+/// What became of a comparison that was cancelled.
+fn nothing_compared() -> Failure {
+    Failure::Interrupted("nothing was compared".into())
+}
+
 impl From<RecordError> for Failure {
     fn from(error: RecordError) -> Self {
-        Failure::user(chain(&error))
+        match error {
+            RecordError::Cancelled => nothing_compared(),
+            error => Failure::user(chain(&error)),
+        }
     }
 }
 
@@ -184,6 +192,7 @@ impl From<TransformersError> for Failure {
             TransformersError::Missing { .. } | TransformersError::Start { .. } => {
                 "set LONE_PYTHON to a Python with torch and transformers, or leave --reference out"
             }
+            TransformersError::Record(RecordError::Cancelled) => return nothing_compared(),
             _ => return Failure::user(chain(&error)),
         };
         UserError::new(chain(&error)).with_hint(hint).into()
@@ -195,7 +204,7 @@ impl From<VerifyError> for Failure {
         match error {
             VerifyError::Engine(error) => error.into(),
             VerifyError::Record(error) => error.into(),
-            VerifyError::Cancelled => Failure::Interrupted("nothing was compared".into()),
+            VerifyError::Cancelled => nothing_compared(),
         }
     }
 }
@@ -206,6 +215,14 @@ impl From<ExamError> for Failure {
             ExamError::Engine(error) => error.into(),
             ExamError::Tokenizer(error) => error.into(),
             ExamError::Chat(error) => error.into(),
+            ExamError::Question { number, task, source } => match Failure::from(*source) {
+                Failure::User(UserError { message, hint }) => {
+                    let message = format!("question {number}, of task `{task}`: {message}");
+                    Failure::User(UserError { message, hint })
+                }
+                failure => failure,
+            },
+            ExamError::Cancelled => Failure::Interrupted("the exam is not over".into()),
             error => Failure::user(chain(&error)),
         }
     }

@@ -88,3 +88,16 @@ fn an_exam_or_a_task_that_is_not_there_is_refused() {
         assert!(outcome.stderr.contains(expected), "{exam} {flags:?}: {}", outcome.stderr);
     }
 }
+
+#[test]
+fn a_question_that_cannot_be_put_is_named_before_the_first_is_put() {
+    let machine = Machine::new();
+    let question = |text: &str| json!({"task": "long", "messages": [{"role": "user", "content": text}], "answer": "yes"});
+    let exam = json!({"questions": [question("Is it?"), question(&"Is it? ".repeat(50))]});
+    std::fs::write(machine.path().join("exam.json"), exam.to_string()).unwrap();
+    let outcome = eval(&machine, "exam.json", &["--ctx", "64", "--json"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""), "{}", outcome.stderr);
+    let expected = "error: question 2, of task `long`: the prompt has ";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("hint: convert with --ctx "), "{}", outcome.stderr);
+}

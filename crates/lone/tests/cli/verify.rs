@@ -1,11 +1,12 @@
 //! `lone verify`: what it compares, what it says, and when it says no.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use xtask::fake_checkpoint::{self, Model, Options, Preset};
 
-use crate::machine::{Machine, Outcome, model};
+use crate::machine::{Machine, Outcome, model, wait_until};
 
 const QUESTION: [&str; 6] =
     ["verify", "--model", "demo", "--chat", "--prompt", "What is the capital of France?"];
@@ -235,6 +236,35 @@ fn a_python_without_transformers_is_told_what_it_lacks() {
         outcome.stderr
     );
     assert!(outcome.stderr.contains("hint: set LONE_PYTHON"), "{}", outcome.stderr);
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_the_reference() {
+    let machine = Machine::new();
+    let patient = python(&machine, "[ $# = 3 ] || exit 0\ntouch waiting; exec sleep 600");
+    let child = machine
+        .process()
+        .args(QUESTION)
+        .args(["--reference", "hf", "--json"])
+        .env("LONE_PYTHON", patient)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until(|| machine.path().join("waiting").exists());
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(130), vec![]), "{stderr}");
+    assert_eq!(stderr.lines().last(), Some("interrupted: nothing was compared"));
+}
+
+#[test]
+fn an_answer_ends_with_its_turn_however_long_it_may_be() {
+    let most = usize::MAX.to_string();
+    let report = json(&verify(&Machine::new(), &["--max-new-tokens", &most, "--json"]));
+    assert_eq!(report["answer"]["text"], "The capital of France is Paris.<|im_end|>");
 }
 
 #[test]

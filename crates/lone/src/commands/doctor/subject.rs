@@ -58,9 +58,10 @@ impl Subject {
         let damaged = damaged.into_iter().map(|file| file.path).collect();
         let tokens = tokens(&dir, &bundle)?;
         let (expected, reference) = match &checkpoint {
-            Some(checkpoint) => {
-                (Record::of_checkpoint(checkpoint, &tokens)?, "the checkpoint, computed in f32")
-            }
+            Some(checkpoint) => (
+                Record::of_checkpoint(checkpoint, &tokens, &context.interrupt)?,
+                "the checkpoint, computed in f32",
+            ),
             None => (on_the_cpu(&dir, &tokens)?, "its decode passes on the cpu backend"),
         };
         Ok(Subject { dir, bundle, tokens, expected, reference, damaged })

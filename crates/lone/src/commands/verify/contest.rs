@@ -98,24 +98,29 @@ impl Contest {
     pub(super) fn run(&self, backend: &dyn Backend, context: &Context) -> Result<Outcome, Failure> {
         let mut runtime = self.load(backend)?;
         let mut candidate = Candidate::new(&mut runtime, self.role)?;
-        let mut reader = Reader::new("reading", self.tokens.len() + self.max_new_tokens, context);
+        let most_tokens = self.tokens.len().saturating_add(self.max_new_tokens).min(self.ctx());
+        let mut reader = Reader::new("reading", most_tokens, context);
         candidate.read(&self.tokens, &|position| self.rival.has(position), &mut reader)?;
         let stop_tokens = &self.bundle.model.eos_token_ids;
         let answer = candidate.answer(self.max_new_tokens, stop_tokens, &mut reader)?;
         drop(reader);
         let candidate = candidate.into_record();
         context.ui.note(format_args!("the reference reads {} tokens", candidate.tokens.len()));
-        let reference = self.rival.record(&candidate.tokens, &self.bundle)?;
+        let reference = self.rival.record(&candidate.tokens, &self.bundle, &context.interrupt)?;
         let ranges = if self.with_ranges { Some(self.ranges(&candidate.tokens, context)?) } else { None };
         let answer = (self.max_new_tokens > 0).then_some(answer);
         Ok(Outcome { reference, candidate, prompt_tokens: self.tokens.len(), answer, ranges })
     }
 
+    /// Tokens that both can read, answer included.
+    fn ctx(&self) -> usize {
+        self.bundle.contexts().last().copied().unwrap_or_default()
+    }
+
     fn load(&self, backend: &dyn Backend) -> Result<Runtime, Failure> {
-        let contexts = self.bundle.contexts().last().copied().into_iter().collect();
         let options = LoadOptions {
             roles: vec![self.role],
-            contexts,
+            contexts: vec![self.ctx()],
             keep_layer_outputs: true,
             ..LoadOptions::default()
         };
@@ -173,11 +178,11 @@ impl Rival {
     }
 
     /// What it makes of `tokens`.
-    fn record(&self, tokens: &[u32], bundle: &Bundle) -> Result<Record, Failure> {
+    fn record(&self, tokens: &[u32], bundle: &Bundle, watch: &dyn Watch) -> Result<Record, Failure> {
         let record = match self {
-            Rival::Own(checkpoint) => Record::of_checkpoint(checkpoint, tokens)?,
+            Rival::Own(checkpoint) => Record::of_checkpoint(checkpoint, tokens, watch)?,
             Rival::Transformers { transformers, checkpoint } => {
-                transformers.record(checkpoint, tokens, bundle.model.layers.len())?
+                transformers.record(checkpoint, tokens, bundle.model.layers.len(), watch)?
             }
             Rival::Recorded(record) => record.clone(),
         };
