@@ -5,7 +5,7 @@ use std::path::Path;
 use lone_bundle::{Bundle, Embeddings, Provenance, SCHEMA};
 use lone_lfm::{ChatTemplate, Checkpoint, Tokenizer, TokenizerError};
 
-use crate::calibrate::Palettizer;
+use crate::calibrate::{Palettizer, sequences};
 use crate::extents::MAX_CHANNELS;
 use crate::plan::BundlePlan;
 use crate::staging::{Staging, Target};
@@ -38,11 +38,14 @@ pub fn convert(
     check_widths(checkpoint)?;
     let text_notes = check_text_files(checkpoint)?;
     let target = Target::new(out, options.force)?;
-    let palettizer = Palettizer::new(checkpoint, options.calibrate.as_ref())?;
+    let text = options.calibration().map(|text| sequences(checkpoint, text)).transpose()?;
     let survey = Survey::new(checkpoint, progress)?;
-    let Making { storage, palettizer, note } = match options.target_cosine {
-        Some(target) => auto::choose(checkpoint, &survey, options, target, progress)?,
-        None => Making { storage: options.storage(), palettizer, note: None },
+    let Making { storage, palettizer, note } = match (options.target_cosine, text) {
+        (Some(target), Some(text)) => auto::choose(checkpoint, &survey, options, target, text, progress)?,
+        (_, text) => {
+            let palettizer = Palettizer::new(checkpoint, text.as_deref())?;
+            Making { storage: options.storage(), palettizer, note: None }
+        }
     };
     let plan = BundlePlan::new(checkpoint, &survey, options, &storage)?;
 

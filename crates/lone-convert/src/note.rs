@@ -31,6 +31,8 @@ pub enum Note {
         counts: Vec<(WeightPrecision, usize)>,
         /// Mean cosine of the logits that was measured.
         cosine: f64,
+        /// Whether it was measured on text that palettes were fitted to: there was not enough for both.
+        is_fitted: bool,
     },
     /// Chunks have fewer layers than asked for, to stay loadable.
     FewerLayers {
@@ -63,15 +65,17 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Note::Checkpoint(warning) => write!(f, "{warning}"),
-            Note::Chosen { counts, cosine } => {
+            Note::Chosen { counts, cosine, is_fitted } => {
                 let used = counts.iter().filter(|(_, count)| *count > 0);
                 let counts: Vec<String> =
                     used.map(|(precision, count)| format!("{count} in {precision}")).collect();
                 let counts = counts.join(", ");
-                write!(
-                    f,
-                    "matrices: {counts}; cosine of the logits {cosine:.6} on text they were not fitted to"
-                )
+                let text = if *is_fitted {
+                    "the text they were fitted to, which is too short to be divided"
+                } else {
+                    "text they were not fitted to"
+                };
+                write!(f, "matrices: {counts}; cosine of the logits {cosine:.6} on {text}")
             }
             Note::Unscaled { tensor } => write!(
                 f,
@@ -101,6 +105,13 @@ impl fmt::Display for Note {
                 )
             }
         }
+    }
+}
+
+impl Note {
+    /// Whether it is of something that may not be as the user thinks, and not only of what was done.
+    pub fn is_warning(&self) -> bool {
+        !matches!(self, Note::Chosen { is_fitted: false, .. })
     }
 }
 

@@ -139,6 +139,11 @@ impl ConvertOptions {
         Ok(())
     }
 
+    /// The text that palettes are fitted to, or chosen by.
+    pub(crate) fn calibration(&self) -> Option<&Calibration> {
+        self.calibrate.as_ref().or(self.target_cosine.map(|_| &Calibration::Builtin))
+    }
+
     /// How matrices are stored, where that is not to be found out.
     pub(crate) fn storage(&self) -> Storage {
         Storage::uniform(self.precision, self.group)

@@ -23,7 +23,7 @@ const USUAL_TARGET: f64 = 0.999;
 #[derive(Debug)]
 pub(crate) struct Converted {
     pub(crate) bundle: Bundle,
-    /// What the user was warned of.
+    /// What the user was told of.
     pub(crate) notes: Vec<String>,
     /// Of all files.
     pub(crate) bytes: u64,
@@ -111,10 +111,14 @@ pub(crate) fn convert(
     let mut conversion = lone_convert::convert(&checkpoint, out, &options, &mut watcher)?;
     let seconds = start.elapsed().as_secs_f64();
     drop(watcher);
-    let notes: Vec<String> = conversion.notes.iter().map(ToString::to_string).collect();
-    for note in &notes {
-        context.ui.warn(note);
+    for note in &conversion.notes {
+        if note.is_warning() {
+            context.ui.warn(note);
+        } else {
+            context.ui.note(note);
+        }
     }
+    let notes: Vec<String> = conversion.notes.iter().map(ToString::to_string).collect();
     if plan && backend::auto(&context.environment)? == BackendChoice::Coreml {
         placement::record(out, &mut conversion.bundle, context)?;
     }

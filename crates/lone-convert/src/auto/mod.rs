@@ -18,7 +18,7 @@ use std::sync::Mutex;
 
 use lone_lfm::Checkpoint;
 
-use crate::calibrate::{Calibration, Calibrator, Following, Palettizer, sequences};
+use crate::calibrate::{Calibrator, Following, Palettizer};
 use crate::convert::Making;
 use crate::options::ConvertOptions;
 use crate::palette::{Matrix, WeightPrecision, palettize};
@@ -41,7 +41,8 @@ const HELD_OUT: usize = 8;
 /// Choices that are measured.
 const TRIALS: usize = 8;
 
-/// The smallest way to store the matrices whose logits have a mean cosine of `target` or more with the checkpoint's.
+/// The smallest way to store the matrices whose logits have a mean cosine of `target` or more with the checkpoint's, on
+/// some of the `sequences` of tokens.
 ///
 /// # Errors
 /// As calibration and planning have it, and [`ConvertError::Cancelled`].
@@ -50,10 +51,11 @@ pub(crate) fn choose<'c>(
     survey: &'c Survey,
     options: &ConvertOptions,
     target: f64,
+    sequences: Vec<Vec<u32>>,
     progress: &mut dyn Progress,
 ) -> Result<Making<'c>, ConvertError> {
-    let calibration = options.calibrate.as_ref().unwrap_or(&Calibration::Builtin);
-    let (held_out, fitted) = split(sequences(checkpoint, calibration)?);
+    let is_fitted = sequences.len() == 1;
+    let (held_out, fitted) = split(sequences);
     let mut plans = Vec::new();
     for precision in WIDTHS {
         let storage = Storage::uniform(precision, options.group);
@@ -74,7 +76,7 @@ pub(crate) fn choose<'c>(
     let Found { exceptions, loss } = found.into_iter().next().expect("one piece of work has one result");
     let search = search.into_inner().expect("who panics searching ends the conversion");
     Ok(Making {
-        note: Some(note(&tensors, &exceptions, loss)),
+        note: Some(note(&tensors, &exceptions, loss, is_fitted)),
         storage: Storage { exceptions, ..Storage::uniform(WeightPrecision::Fp16, options.group) },
         palettizer: Palettizer::Made(search.store),
     })
@@ -184,9 +186,14 @@ impl<'c> Search<'c> {
     }
 }
 
-fn note(tensors: &[Vec<&[Matrix<'_>]>], exceptions: &BTreeMap<String, WeightPrecision>, loss: f64) -> Note {
+fn note(
+    tensors: &[Vec<&[Matrix<'_>]>],
+    exceptions: &BTreeMap<String, WeightPrecision>,
+    loss: f64,
+    is_fitted: bool,
+) -> Note {
     let count = |precision| exceptions.values().filter(|&&chosen| chosen == precision).count();
     let mut counts = vec![(WeightPrecision::Fp16, tensors.len() - exceptions.len())];
     counts.extend(WIDTHS.iter().rev().map(|&precision| (precision, count(precision))));
-    Note::Chosen { counts, cosine: 1.0 - loss }
+    Note::Chosen { counts, cosine: 1.0 - loss, is_fitted }
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use lone_lfm::Checkpoint;
 
-use super::{Calibration, Calibrator, Following, sequences};
+use super::{Calibrator, Following};
 use crate::ConvertError;
 use crate::auto::PaletteStore;
 use crate::palette::{Matrix, Palettized, palettize};
@@ -22,19 +22,17 @@ pub(crate) enum Palettizer<'c> {
 }
 
 impl<'c> Palettizer<'c> {
+    /// With the tokens of a calibration text, if there is one.
+    ///
     /// # Errors
-    /// [`ConvertError::Calibration`] if the text cannot be had as tokens of the checkpoint.
+    /// [`ConvertError::Calibration`] if a token is outside the vocabulary.
     pub(crate) fn new(
         checkpoint: &'c Checkpoint,
-        calibration: Option<&Calibration>,
+        sequences: Option<&[Vec<u32>]>,
     ) -> Result<Self, ConvertError> {
-        let Some(calibration) = calibration else { return Ok(Palettizer::Plain) };
-        let sequences = sequences(checkpoint, calibration)?;
-        Ok(Palettizer::Calibrated(Box::new(Mutex::new(Calibrator::new(
-            checkpoint,
-            &sequences,
-            Following::Palettes,
-        )?))))
+        let Some(sequences) = sequences else { return Ok(Palettizer::Plain) };
+        let calibrator = Calibrator::new(checkpoint, sequences, Following::Palettes)?;
+        Ok(Palettizer::Calibrated(Box::new(Mutex::new(calibrator))))
     }
 
     /// The parts of a matrix. With calibration, layers must come in their order.

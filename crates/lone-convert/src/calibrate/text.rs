@@ -1,6 +1,7 @@
 //! Calibration text as tokens.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 
 use lone_lfm::{ChatTemplate, Checkpoint, Conversation, Tokenizer};
@@ -20,6 +21,9 @@ const MOST_TOKENS: usize = 16_384;
 
 /// Tokens of all sequences at most, whatever they cost.
 const CHEAP_TOKENS: usize = 4096;
+
+/// Bytes of a plain text that are read: many times what so many tokens are.
+const MOST_BYTES: usize = 64 * MOST_TOKENS;
 
 /// Multiplications that more tokens than those may take in one pass through the model: minutes.
 const MOST_WORK: usize = 1 << 42;
@@ -59,6 +63,9 @@ fn tokens(dir: &Path, calibration: &Calibration, most_tokens: usize) -> Result<V
     let mut sequences = Vec::new();
     let mut left = most_tokens;
     for text in texts {
+        if left == 0 {
+            break;
+        }
         let text = match text {
             Text::Plain(text) => text,
             Text::Conversation { messages, tools } => {
@@ -86,15 +93,31 @@ fn tokens(dir: &Path, calibration: &Calibration, most_tokens: usize) -> Result<V
 }
 
 fn read(path: &Path) -> Result<Vec<Text>, ConvertError> {
-    let text = fs::read_to_string(path).map_err(ConvertError::io("read", path))?;
     if path.extension().is_none_or(|extension| extension != "json") {
-        return Ok(vec![Text::Plain(text)]);
+        return Ok(vec![Text::Plain(beginning(path).map_err(ConvertError::io("read", path))?)]);
     }
+    let text = fs::read_to_string(path).map_err(ConvertError::io("read", path))?;
     serde_json::from_str(&text).map_err(|error| {
         let path = path.display();
         ConvertError::calibration(format_args!(
             "{path} must be a JSON list of texts and of objects with `messages` and `tools`: {error}"
         ))
+    })
+}
+
+/// As much of a text as may be needed, cut between two characters.
+fn beginning(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_BYTES as u64).read_to_end(&mut bytes)?;
+    if let Err(error) = str::from_utf8(&bytes)
+        && error.error_len().is_none()
+        && bytes.len() == MOST_BYTES
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        io::Error::new(io::ErrorKind::InvalidData, format!("not UTF-8: see byte {at}"))
     })
 }
 
@@ -162,6 +185,27 @@ mod tests {
         };
         assert_eq!(lengths(200)[0], SEQUENCE_TOKENS);
         assert_eq!(lengths(10_000).iter().sum::<usize>(), MOST_TOKENS);
+    }
+
+    #[test]
+    fn of_a_text_far_too_long_only_the_beginning_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.txt");
+        // The limit lies within a character.
+        let text = "xx".to_owned() + &"\u{20ac}".repeat(MOST_BYTES / 3);
+        fs::write(&path, [text.as_bytes(), b"\xff"].concat()).unwrap();
+        let read = beginning(&path).unwrap();
+        assert!((MOST_BYTES - 3..MOST_BYTES).contains(&read.len()) && text.starts_with(&read));
+    }
+
+    #[test]
+    fn a_text_that_is_not_utf_8_is_refused_with_the_place() {
+        for bytes in [&b"ab\xff"[..], b"ab\xe2\x82"] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("t.txt");
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(beginning(&path).unwrap_err().to_string(), "not UTF-8: see byte 2");
+        }
     }
 
     #[test]

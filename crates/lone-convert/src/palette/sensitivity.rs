@@ -107,7 +107,8 @@ pub(super) fn damped(moments: &Array2<f32>, order: &[usize], damping: f32) -> Ar
 
 /// What brings the mean to 1, if it is any.
 fn scale(diagonal: ArrayView1<'_, f32>) -> f32 {
-    diagonal.mean().filter(|&mean| mean > 0.0).map_or(0.0, f32::recip)
+    // What is below the normal numbers has no reciprocal.
+    diagonal.mean().filter(|&mean| mean >= f32::MIN_POSITIVE).map_or(0.0, f32::recip)
 }
 
 /// U and D of a symmetric `matrix` whose eigenvalues are at least `least`; only its upper triangle is read.
@@ -257,7 +258,10 @@ mod tests {
         let sensitivity = Sensitivity::new(&moments, None, 0.5);
         assert_eq!(sensitivity.order, [2, 0, 1]);
         assert_eq!(sensitivity.pivots, ndarray::arr1(&[3.0, 1.0, 0.5]));
-        assert_eq!(Sensitivity::new(&Array2::zeros((2, 2)), None, 0.5).pivots, ndarray::arr1(&[0.5, 0.5]));
+        for silence in [0.0, 1e-40] {
+            let moments = Array2::from_elem((2, 2), silence);
+            assert_eq!(Sensitivity::new(&moments, None, 0.5).pivots, ndarray::arr1(&[0.5, 0.5]));
+        }
     }
 
     #[test]

@@ -198,8 +198,9 @@ fn precision_auto_reaches_what_it_aims_at_in_fewer_bytes_than_the_widest_palette
     let bundle = converted("tiny-lfm3", &automatic);
     let widest = converted("tiny-lfm3", &ConvertOptions { group: Some(0), ..options(WeightPrecision::Lut8) });
     assert!(bytes(&bundle) < bytes(&widest));
-    let Note::Chosen { counts, cosine } = &bundle.notes[0] else { panic!("{:?}", bundle.notes) };
+    let Note::Chosen { counts, cosine, is_fitted } = &bundle.notes[0] else { panic!("{:?}", bundle.notes) };
     assert!(*cosine >= 0.9999, "{cosine}");
+    assert!(*is_fitted, "one piece of text serves for both, and the note says so");
     assert!(counts.iter().filter(|(_, count)| *count > 0).count() > 1, "{counts:?}");
     // The programs say what the note says.
     let mut found = BTreeMap::new();
