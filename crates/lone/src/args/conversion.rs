@@ -73,11 +73,11 @@ pub(crate) struct ConversionArgs {
     pub(crate) precision: Option<Precision>,
 
     /// Cosine that the logits of `--precision auto` shall have with the checkpoint's [default: 0.999]
-    #[arg(long, value_name = "COSINE", value_parser = number::cosine, help_heading = WEIGHTS)]
+    #[arg(long, value_name = "COSINE", value_parser = number::cosine, allow_negative_numbers = true, help_heading = WEIGHTS)]
     pub(crate) target_cos: Option<f64>,
 
     /// Rows of a matrix that share a table of weights, or 0 for all [default: 16; 0 for lut8]
-    #[arg(long, value_name = "ROWS", help_heading = WEIGHTS)]
+    #[arg(long, value_name = "ROWS", value_parser = number::count, allow_negative_numbers = true, help_heading = WEIGHTS)]
     pub(crate) group: Option<usize>,
 
     /// Fit palettes to what the model computes on this text, `builtin` for that which comes with lone; a .json file is a
