@@ -8,9 +8,8 @@ mod features;
 mod function;
 mod plan;
 
-use std::fs;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc;
 
 use block2::{DynBlock, RcBlock};
@@ -21,6 +20,7 @@ use objc2_core_ml::{MLComputeUnits, MLModel, MLModelConfiguration};
 use objc2_foundation::{NSError, NSProcessInfo, NSString, NSURL};
 
 use crate::fault::Reason;
+use crate::relocation::relocate;
 use crate::{ComputeUnits, Device, Fault, Framework, PlacedOp, Selection, Unavailable};
 use array::AppleArray;
 use function::{AppleBackings, AppleFunction};
@@ -69,7 +69,10 @@ impl Framework for System {
             let temporary = completed(begin, |url: &NSURL| {
                 url.to_file_path().ok_or_else(|| Fault("the compiled program has no path".into()))
             })?;
-            move_directory(&temporary, compiled)
+            // The compiler leaves its result in a temporary directory.
+            relocate(&temporary, compiled).map_err(|error| {
+                Fault(format!("cannot move {} to {}: {error}", temporary.display(), compiled.display()))
+            })
         })
     }
 
@@ -177,27 +180,4 @@ fn fault_of(error: &NSError) -> Fault {
         next = error.underlyingErrors().firstObject();
     }
     Fault::of(&reasons)
-}
-
-/// The compiler leaves its result in a temporary directory, which may be on another volume.
-fn move_directory(from: &Path, to: &Path) -> Result<(), Fault> {
-    let moved = fs::rename(from, to).or_else(|_| {
-        copy_directory(from, to)?;
-        fs::remove_dir_all(from)
-    });
-    moved.map_err(|error| Fault(format!("cannot move {} to {}: {error}", from.display(), to.display())))
-}
-
-fn copy_directory(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target: PathBuf = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_directory(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }

@@ -3,8 +3,7 @@
 //! Its arrays have padded rows, as those of the Neural Engine do, and each of its calls can be made to fail.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use half::f16;
@@ -13,7 +12,7 @@ use lone_mil::{DType, LoadOptions, Model, Signature, TensorMut, TensorRef, Tenso
 
 use crate::{
     Array, ComputeUnits, CoremlBackend, CoremlOptions, Device, Fault, Framework, Input, PlacedOp, Predict,
-    Selection, Slot, strided,
+    Selection, Slot, relocation, strided,
 };
 
 /// The calls that can fail.
@@ -209,7 +208,7 @@ impl Framework for Fake {
 
     fn compile(&self, package: &Path, compiled: &Path) -> Result<(), Fault> {
         self.call(Call::Compile)?;
-        copy_tree(package, compiled).map_err(|error| Fault(error.to_string()))
+        relocation::copy(package, compiled).map_err(|error| Fault(error.to_string()))
     }
 
     fn load(&self, compiled: &Path, function: &Selection, _: ComputeUnits) -> Result<FakeFunction, Fault> {
@@ -258,18 +257,4 @@ impl Framework for Fake {
         });
         Ok(placed.collect())
     }
-}
-
-fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target: PathBuf = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy_tree(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }

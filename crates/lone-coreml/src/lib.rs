@@ -27,6 +27,8 @@ mod keep;
 mod model;
 mod placement;
 #[cfg(any(target_os = "macos", test))]
+mod relocation;
+#[cfg(any(target_os = "macos", test))]
 mod storage;
 mod strided;
 
