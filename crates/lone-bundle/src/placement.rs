@@ -52,7 +52,7 @@ impl Placement {
 impl FunctionPlacement {
     /// Operations anywhere.
     pub fn operations(&self) -> usize {
-        self.neural_engine + self.elsewhere.len()
+        self.neural_engine.saturating_add(self.elsewhere.len())
     }
 
     /// What part of them runs on the Neural Engine; `None` if not one is known to run anywhere.
@@ -61,13 +61,16 @@ impl FunctionPlacement {
     }
 
     fn known(&self) -> usize {
-        self.neural_engine + self.elsewhere.iter().filter(|op| op.device != PlacedOp::UNKNOWN).count()
+        let known = self.elsewhere.iter().filter(|op| op.device != PlacedOp::UNKNOWN).count();
+        self.neural_engine.saturating_add(known)
     }
 }
 
 /// Operations that may be anywhere are not on the Neural Engine.
 fn share(functions: &[FunctionPlacement]) -> Option<f64> {
-    let sum = |count: fn(&FunctionPlacement) -> usize| functions.iter().map(count).sum::<usize>();
+    // The numbers come from a file, so they may be any.
+    let sum =
+        |count: fn(&FunctionPlacement) -> usize| functions.iter().map(count).fold(0, usize::saturating_add);
     let all = sum(FunctionPlacement::operations);
     (sum(FunctionPlacement::known) > 0).then(|| sum(|function| function.neural_engine) as f64 / all as f64)
 }

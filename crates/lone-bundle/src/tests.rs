@@ -54,6 +54,21 @@ fn bundle() -> Bundle {
     }
 }
 
+#[test]
+fn counts_of_operations_that_no_program_can_have_are_no_panic() {
+    let op = PlacedOp { name: "a".into(), operator: "conv".into(), device: "cpu".into() };
+    let function = FunctionPlacement {
+        package: "chunk_00.mlpackage".into(),
+        function: "decode".into(),
+        neural_engine: usize::MAX,
+        elsewhere: vec![op],
+    };
+    assert_eq!(function.operations(), usize::MAX);
+    let functions = vec![function.clone(), function];
+    let placement = Placement { system: String::new(), compute_units: String::new(), functions };
+    assert_eq!(placement.neural_engine_share(), Some(1.0));
+}
+
 fn with_table(content: &[u8]) -> (tempfile::TempDir, Bundle) {
     let dir = tempfile::tempdir().unwrap();
     let mut bundle = bundle();
