@@ -55,6 +55,6 @@ pub enum MeterError {
     NoZones { root: PathBuf },
     #[error("IOReport: {0}")]
     IoReport(&'static str),
-    #[error("the counters of {meter} did not move in {seconds} s")]
+    #[error("the counters of {meter} moved less than twice in {seconds} s")]
     Still { meter: &'static str, seconds: f64 },
 }

@@ -50,7 +50,8 @@ impl EnergyReport {
         }
     }
 
-    /// As `5.20 W, 3.10 W above idle, 0.092 J/token, ANE 812.0 MB read, 3.1 MB written`, as far as it is known.
+    /// As `5.20 W, 3.10 W above idle, 0.092 J/token, ANE 812.0 MB read, 3.1 MB written`, as far as it is known. Of several rails each is
+    /// told: `5.20 W (ane 0.70, cpu 4.50)`.
     pub fn line(&self) -> String {
         let per_token = self.joules_per_token.map(|joules| format!(", {joules:.3} J/token"));
         let traffic = self.ane_read_bytes.zip(self.ane_written_bytes).map(|(read, written)| {
@@ -59,7 +60,18 @@ impl EnergyReport {
         });
         let EnergyReport { watts, active_watts, .. } = self;
         let (per_token, traffic) = (per_token.unwrap_or_default(), traffic.unwrap_or_default());
-        format!("{watts:.2} W, {active_watts:.2} W above idle{per_token}{traffic}")
+        let rails = self.by_rail(|rail| rail.watts);
+        let active_rails = self.by_rail(|rail| (rail.watts - rail.idle_watts).max(0.0));
+        format!("{watts:.2} W{rails}, {active_watts:.2} W above idle{active_rails}{per_token}{traffic}")
+    }
+
+    /// As ` (ane 0.70, cpu 4.50)`; nothing of a single rail, which is all there is.
+    fn by_rail(&self, watts: impl Fn(&RailReport) -> f64) -> String {
+        if self.rails.len() < 2 {
+            return String::new();
+        }
+        let rails = self.rails.iter().map(|rail| format!("{} {:.2}", rail.rail, watts(rail)));
+        format!(" ({})", rails.collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -76,14 +88,18 @@ mod tests {
         ];
         let energy = Energy { seconds: 2.0, rails, neural_engine: None };
         let report = EnergyReport::of(&energy, 20);
-        assert_eq!(report.line(), "5.00 W, 3.50 W above idle, 0.500 J/token");
+        assert_eq!(
+            report.line(),
+            "5.00 W (ane 3.00, cpu 2.00), 3.50 W above idle (ane 3.00, cpu 0.50), 0.500 J/token"
+        );
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!((&json["rails"][1]["rail"], &json["rails"][1]["watts"]), (&"cpu".into(), &2.0.into()));
         assert_eq!(json.get("ane_read_bytes"), None);
-        assert_eq!(EnergyReport::of(&energy, 0).line(), "5.00 W, 3.50 W above idle");
+        let energy = Energy { rails: vec![energy.rails[1]], ..energy };
+        assert_eq!(EnergyReport::of(&energy, 0).line(), "2.00 W, 0.50 W above idle");
         let traffic = Traffic { read_bytes: 812_000_000, written_bytes: 3_100_000 };
         let energy = Energy { neural_engine: Some(traffic), ..energy };
-        let expected = "5.00 W, 3.50 W above idle, ANE 812.0 MB read, 3.1 MB written";
+        let expected = "2.00 W, 0.50 W above idle, ANE 812.0 MB read, 3.1 MB written";
         assert_eq!(EnergyReport::of(&energy, 0).line(), expected);
     }
 }
