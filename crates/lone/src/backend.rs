@@ -1,6 +1,7 @@
 //! `--backend`: who computes.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use lone_anesim::{AneSim, Faults};
@@ -43,7 +44,18 @@ pub(crate) fn choose(args: &EngineArgs, context: &Context) -> Result<Box<dyn Bac
 /// # Errors
 /// If there is none, or no place for what it compiles.
 pub(crate) fn coreml(units: ComputeUnits, context: &Context) -> Result<CoremlBackend, UserError> {
-    let cache = context.cache_dir()?.join(COMPILED);
+    coreml_in(context.cache_dir()?.join(COMPILED), units, context)
+}
+
+/// The same, which keeps what it compiles in the directory `cache`.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn coreml_in(
+    cache: PathBuf,
+    units: ComputeUnits,
+    context: &Context,
+) -> Result<CoremlBackend, UserError> {
     let warner = context.ui.warner();
     CoremlBackend::new(CoremlOptions { units, cache })
         .map(|backend| backend.with_listener(warner))

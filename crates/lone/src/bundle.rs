@@ -78,9 +78,11 @@ pub(crate) fn damaged_files(bundle: &Bundle, dir: &Path, ui: &Ui) -> Result<Vec<
     Ok(bundle.check_files(dir, |bytes| progress.advance(bytes))?)
 }
 
+/// What to do about a bundle whose files have changed.
+pub(crate) const REMEDY: &str = "copy the bundle again, or convert the checkpoint again";
+
 /// What to say of a bundle of which these files have changed.
 pub(crate) fn not_as_written<'a>(bundle: &str, files: impl IntoIterator<Item = &'a str>) -> UserError {
     let files: Vec<&str> = files.into_iter().collect();
-    UserError::new(format_args!("{bundle}: not as written: {}", files.join(", ")))
-        .with_hint("copy the bundle again, or convert the checkpoint again")
+    UserError::new(format_args!("{bundle}: not as written: {}", files.join(", "))).with_hint(REMEDY)
 }

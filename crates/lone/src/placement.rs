@@ -19,21 +19,29 @@ pub(crate) const ENOUGH: f64 = 0.95;
 /// Most names told of one operator in one function; `lone inspect --json` has all.
 const MOST_NAMES: usize = 6;
 
-/// Asks Core ML, and keeps the answer in the bundle in `dir`. If Core ML has no answer, that is said and the bundle is as good as before.
+/// Asks Core ML, and keeps the answer in the bundle in `dir`. If Core ML has no answer, or it cannot be kept, that is said and the bundle
+/// is as good as before.
 ///
 /// # Errors
 /// [`Failure::Interrupted`] after Ctrl-C.
 pub(crate) fn record(dir: &Path, bundle: &mut Bundle, context: &Context) -> Result<(), Failure> {
-    let asked = ask(dir, bundle, context).and_then(|placement| {
-        bundle.placement = Some(placement);
-        Ok(bundle.save(dir)?)
-    });
-    match asked {
+    match ask(dir, bundle, context) {
+        Ok(placement) => keep(placement, dir, bundle, &context.ui),
         Err(Failure::User(error)) => {
             context.ui.warn(format_args!("where operations run is not known: {}", error.message));
-            Ok(())
         }
-        outcome => outcome,
+        Err(failure) => return Err(failure),
+    }
+    Ok(())
+}
+
+/// Keeps `placement` in `bundle`, and in the file below `dir` if that may be written.
+fn keep(placement: Placement, dir: &Path, bundle: &mut Bundle, ui: &Ui) {
+    bundle.placement = Some(placement);
+    if let Err(error) = bundle.save(dir) {
+        ui.warn(format_args!(
+            "where operations run cannot be kept in the bundle, and will be asked again: {error}"
+        ));
     }
 }
 

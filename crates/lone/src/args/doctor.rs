@@ -16,8 +16,9 @@ Examples:
 /// Prove that lone works on this machine
 ///
 /// Runs a model, the one this program carries unless another is named, on every backend there is here: each kind of pass
-/// is compared with the checkpoint, and loading, decoding and, where there is a meter, energy are measured. Exits with 1
-/// if anything is not as it should be.
+/// is compared with the checkpoint, and loading, decoding and, where there is a meter, energy are measured. The first load
+/// is cold: Core ML compiles to an empty directory, which goes after the trial. Exits with 1 if anything is not as it
+/// should be.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {

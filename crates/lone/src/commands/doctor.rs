@@ -5,14 +5,13 @@ mod subject;
 mod table;
 mod trial;
 
-use std::num::NonZeroUsize;
-
 use lone_anesim::{AneSim, Faults};
 use lone_bundle::Placement;
 use lone_coreml::ComputeUnits;
 use lone_cpu::{CpuBackend, CpuOptions};
 use lone_energy::EnergyWatch;
 use lone_mil::Backend;
+use tempfile::TempDir;
 
 use super::{Context, save};
 use crate::args::DoctorArgs;
@@ -26,8 +25,15 @@ use trial::Trial;
 /// More parameters than this are too many for the simulated engine to read a prompt in reasonable time.
 const MOST_SIMULATED: u64 = 20_000_000;
 
-/// What a backend is called, and itself, or why it is not tried.
-pub(super) type Candidate = (&'static str, Result<Box<dyn Backend>, String>);
+/// A backend to examine.
+pub(super) struct Patient {
+    name: &'static str,
+    /// Itself, or why it is not tried.
+    backend: Result<Box<dyn Backend>, String>,
+    /// Where it keeps what it compiles: empty at first, so that its first load is cold however often there was an examination before,
+    /// and gone with it.
+    cache: Option<TempDir>,
+}
 
 /// Examines this machine with the model in `args`.
 ///
@@ -41,16 +47,18 @@ pub(crate) fn execute(args: &DoctorArgs, context: &Context) -> Result<(), Failur
         Err(error) => (None, Some(error.to_string())),
     };
     let subject = Subject::prepare(args, context)?;
-    let mut trials = Vec::new();
-    for (name, backend) in candidates(&subject, context) {
+    let name = meter.as_ref().map(EnergyWatch::meter).ok_or_else(|| no_meter.unwrap_or_default());
+    let mut report = Report::new(Machine::this(), name, &subject);
+    for patient in patients(&subject, context) {
         if context.interrupt.is_raised() {
             return Err(Failure::Interrupted("the examination is not complete".into()));
         }
-        context.ui.note(format_args!("trying {name}"));
-        trials.push(Trial::of(name, backend, &subject, args.decoded, meter.as_mut(), context)?);
+        begin(patient.name, &mut report, args);
+        context.ui.note(format_args!("trying {}", patient.name));
+        report.add(Trial::of(patient, &subject, args.decoded, meter.as_mut(), context)?);
     }
-    let meter = meter.as_ref().map(EnergyWatch::meter).ok_or_else(|| no_meter.unwrap_or_default());
-    let report = Report::new(Machine::this(), meter, &subject, Engine::ask(&subject, context)?, trials);
+    begin("the placement", &mut report, args);
+    report.conclude(Engine::ask(&subject, context)?);
     // First, so that no finding is lost to a path that cannot be written.
     if args.json {
         context.ui.json(&report)?;
@@ -61,6 +69,15 @@ pub(crate) fn execute(args: &DoctorArgs, context: &Context) -> Result<(), Failur
         save(path, &report.markdown())?;
     }
     report.verdict()
+}
+
+/// Notes that `what` is examined next. A failure of Core ML may end the whole program: what was found before that is in the file by then.
+fn begin(what: &'static str, report: &mut Report, args: &DoctorArgs) {
+    report.begin(what);
+    if let Some(path) = &args.report {
+        // Whether it can be written is said at the end.
+        save(path, &report.markdown()).ok();
+    }
 }
 
 /// What Core ML says of the Neural Engine.
@@ -94,21 +111,29 @@ impl Engine {
 }
 
 /// Every backend there may be. The reference interpreter is left out: the checkpoint itself is compared with.
-fn candidates(subject: &Subject, context: &Context) -> Vec<Candidate> {
-    let cpu = || CpuBackend::new(CpuOptions { threads: None::<NonZeroUsize>, ..CpuOptions::default() });
+fn patients(subject: &Subject, context: &Context) -> Vec<Patient> {
+    let cpu = CpuBackend::new(CpuOptions::default());
     let simulated: Result<Box<dyn Backend>, String> = match subject.bundle.model.parameters {
         ..=MOST_SIMULATED => Ok(Box::new(AneSim::new(Faults::M1))),
         parameters => Err(format!("too slow for {parameters} parameters")),
     };
-    let coreml = |units: ComputeUnits| -> Result<Box<dyn Backend>, String> {
-        backend::coreml(units, context)
-            .map(|backend| Box::new(backend) as Box<dyn Backend>)
-            .map_err(|error| error.message)
-    };
     vec![
-        ("cpu", Ok(Box::new(cpu()))),
-        ("ane-sim", simulated),
-        ("coreml cpu_and_ne", coreml(ComputeUnits::CpuAndNeuralEngine)),
-        ("coreml cpu_only", coreml(ComputeUnits::CpuOnly)),
+        Patient { name: "cpu", backend: Ok(Box::new(cpu)), cache: None },
+        Patient { name: "ane-sim", backend: simulated, cache: None },
+        coreml("coreml cpu_only", ComputeUnits::CpuOnly, context),
+        // Last, since most can go wrong there.
+        coreml("coreml cpu_and_ne", ComputeUnits::CpuAndNeuralEngine, context),
     ]
+}
+
+fn coreml(name: &'static str, units: ComputeUnits, context: &Context) -> Patient {
+    let cache = match TempDir::new() {
+        Ok(cache) => cache,
+        Err(error) => {
+            return Patient { name, backend: Err(format!("no place to compile: {error}")), cache: None };
+        }
+    };
+    let backend = backend::coreml_in(cache.path().to_owned(), units, context);
+    let backend = backend.map(|backend| Box::new(backend) as Box<dyn Backend>).map_err(|error| error.message);
+    Patient { name, backend, cache: Some(cache) }
 }

@@ -5,13 +5,16 @@ use std::io;
 
 use lone_bundle::BundleError;
 use lone_convert::ConvertError;
+use lone_coreml::CoremlError;
 use lone_engine::{DialogueError, EngineError, LoadError, RequestError, RunError};
 use lone_lfm::{ChatError, CheckpointError, TokenizerError};
+use lone_mil::BackendError;
 use lone_mil::package::PackageError;
 use lone_verify::{ExamError, RecordError, TransformersError, VerifyError};
 
 use super::{Failure, UserError};
 use crate::args::MOST_CONTEXT;
+use crate::bundle::REMEDY;
 
 /// `error` and what caused it, in one line. Causes that the message already ends with are not repeated.
 fn chain(error: &dyn Error) -> String {
@@ -34,6 +37,18 @@ fn is_refused_by_the_system(error: &(dyn Error + 'static)) -> bool {
     refused || error.source().is_some_and(is_refused_by_the_system)
 }
 
+/// What to do where Core ML refuses a package that is as it should be.
+fn about_core_ml(error: &BackendError) -> Option<&'static str> {
+    let BackendError::Package(refusal) = error else { return None };
+    match refusal.downcast_ref()? {
+        CoremlError::Package(_) => None,
+        CoremlError::Io { .. } => {
+            Some("set LONE_CACHE to a directory that can be written, with room for what Core ML compiles")
+        }
+        _ => Some("try other --compute-units, or --backend cpu; `lone doctor` tells what works here"),
+    }
+}
+
 impl From<BundleError> for Failure {
     fn from(error: BundleError) -> Self {
         let hint = match &error {
@@ -41,7 +56,7 @@ impl From<BundleError> for Failure {
                 Some("make one with `lone convert`, or give a checkpoint with --model")
             }
             BundleError::MissingFile { .. } | BundleError::FileSize { .. } | BundleError::FileHash { .. } => {
-                Some("copy the bundle again, or convert the checkpoint again")
+                Some(REMEDY)
             }
             _ => None,
         };
@@ -107,9 +122,13 @@ impl From<LoadError> for Failure {
             LoadError::Memory(error) => error.into(),
             error if is_refused_by_the_system(&error) => Failure::user(chain(&error)),
             error => {
-                let hint =
+                let hint = match &error {
+                    LoadError::Backend { source, .. } => about_core_ml(source),
+                    _ => None,
+                };
+                let usual =
                     "find out what has changed with `lone inspect --check`, or convert the checkpoint again";
-                UserError::new(chain(&error)).with_hint(hint).into()
+                UserError::new(chain(&error)).with_hint(hint.unwrap_or(usual)).into()
             }
         }
     }
@@ -149,7 +168,12 @@ impl From<RunError> for Failure {
                     .with_hint("`lone inspect --bundle DIR --check` tells whether its files are as written")
                     .into()
             }
-            RunError::Backend { .. } | RunError::Grammar(_) => Failure::internal(chain(&error)),
+            RunError::Backend { source, .. } => match about_core_ml(source) {
+                // A function that is loaded when it is first needed.
+                Some(hint) => UserError::new(chain(&error)).with_hint(hint).into(),
+                None => Failure::internal(chain(&error)),
+            },
+            RunError::Grammar(_) => Failure::internal(chain(&error)),
         }
     }
 }
@@ -250,6 +274,33 @@ mod tests {
         assert_eq!(hint(65), "convert with --ctx 128 or more");
         assert_eq!(hint(MOST_CONTEXT), "convert with --ctx 1048576 or more");
         assert!(!hint(MOST_CONTEXT + 1).contains("--ctx"));
+    }
+
+    #[test]
+    fn what_core_ml_refuses_is_not_blamed_on_the_bundle_nor_on_lone() {
+        let refused = || {
+            let refusal = CoremlError::Load {
+                package: "a.mlpackage".into(),
+                function: "decode".into(),
+                fault: lone_coreml::Fault("no engine".into()),
+            };
+            BackendError::from(refusal)
+        };
+        let package = || "a.mlpackage".to_owned();
+        let damaged = BackendError::Package("a record is cut short".into());
+        for (failure, hint) in [
+            (
+                LoadError::Backend { package: package(), source: refused() }.into(),
+                "try other --compute-units",
+            ),
+            (RunError::Backend { package: package(), source: refused() }.into(), "try other --compute-units"),
+            (LoadError::Backend { package: package(), source: damaged }.into(), "find out what has changed"),
+        ] {
+            let Failure::User(UserError { message, hint: Some(found) }) = failure else {
+                panic!("{failure:?}")
+            };
+            assert!(found.starts_with(hint), "{message}: {found}");
+        }
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! `lone doctor` and `lone warm`.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::machine::{Machine, flip_last_byte};
@@ -36,7 +39,7 @@ fn core_ml_is_said_to_be_absent_which_is_no_fault() {
         .filter(|trial| trial["outcome"] == "absent")
         .map(|trial| trial["backend"].as_str().unwrap())
         .collect();
-    assert_eq!(absent, ["coreml cpu_and_ne", "coreml cpu_only"]);
+    assert_eq!(absent, ["coreml cpu_only", "coreml cpu_and_ne"]);
     assert_eq!(report["no_placement"], "Core ML is part of macOS, and this is linux");
     assert_eq!((outcome.code, &report["meter"]), (0, &Value::Null));
 }
@@ -51,6 +54,20 @@ fn what_was_found_is_printed_even_if_the_report_cannot_be_written() {
 }
 
 #[test]
+fn a_report_that_was_cut_short_has_what_was_found_and_says_what_was_tried() {
+    let machine = Machine::new();
+    let mut doctor = machine.process();
+    let mut doctor = doctor.args(["doctor", "--report", "report.md"]).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(doctor.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.into_iter().any(|line| line == "trying ane-sim"), "it was not tried");
+    doctor.kill().unwrap();
+    doctor.wait().unwrap();
+    let report = std::fs::read_to_string(machine.path().join("report.md")).unwrap();
+    assert!(report.contains("| cpu | decode |"), "{report}");
+    assert!(report.ends_with("**not complete: it ended at ane-sim**\n"), "{report}");
+}
+
+#[test]
 fn a_bundle_that_was_changed_is_not_well() {
     let machine = Machine::new();
     let flags = ["--out", "bundle", "--ctx", "64", "--prefill", "16"];
@@ -58,7 +75,8 @@ fn a_bundle_that_was_changed_is_not_well() {
     flip_last_byte(&machine.path().join("bundle/head_00.mlpackage/Data/com.apple.CoreML/weights/weight.bin"));
     let outcome = machine.run(&["doctor", "--bundle", "bundle", "--gen", "1", "--report", "report.md"]);
     assert_eq!(outcome.code, 1, "{}", outcome.stdout);
-    assert_eq!(outcome.stderr.lines().last(), Some("error: not well: 1 file not as written"));
+    let end = "error: not well: 1 file not as written\n hint: copy the bundle again, or convert the checkpoint again\n";
+    assert!(outcome.stderr.ends_with(end), "{}", outcome.stderr);
     let report = std::fs::read_to_string(machine.path().join("report.md")).unwrap();
     assert!(report.contains("weight.bin") && report.ends_with("**not well: 1 file not as written**\n"));
 }

@@ -7,7 +7,7 @@ use super::subject::Subject;
 use super::table::Table;
 use super::trial::{Measured, Outcome, Trial};
 use super::{Engine, MOST_SIMULATED};
-use crate::failure::Failure;
+use crate::failure::{Failure, UserError};
 use crate::machine::Machine;
 use crate::placement::{Departure, ENOUGH, departures};
 use crate::quantity::{Bytes, Seconds, counted};
@@ -26,6 +26,8 @@ pub(super) struct Report {
     tokens: usize,
     reference: &'static str,
     damaged: Vec<String>,
+    #[serde(skip)]
+    remedy: String,
     /// Whether there is one, where Core ML can say that.
     #[serde(skip_serializing_if = "Option::is_none")]
     neural_engine: Option<bool>,
@@ -35,16 +37,14 @@ pub(super) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     no_placement: Option<String>,
     trials: Vec<Trial>,
+    /// What is examined now, until all has been.
+    #[serde(skip)]
+    current: Option<&'static str>,
 }
 
 impl Report {
-    pub(super) fn new(
-        machine: Machine,
-        meter: Result<&'static str, String>,
-        subject: &Subject,
-        engine: Engine,
-        trials: Vec<Trial>,
-    ) -> Self {
+    /// Nothing has been tried yet.
+    pub(super) fn new(machine: Machine, meter: Result<&'static str, String>, subject: &Subject) -> Self {
         Report {
             lone_version: env!("CARGO_PKG_VERSION"),
             machine,
@@ -55,11 +55,32 @@ impl Report {
             tokens: subject.tokens.len(),
             reference: subject.reference,
             damaged: subject.damaged.clone(),
-            neural_engine: engine.is_there,
-            placement: engine.placement.as_ref().ok().cloned(),
-            no_placement: engine.placement.err(),
-            trials,
+            remedy: subject.remedy.clone(),
+            neural_engine: None,
+            placement: None,
+            no_placement: Some("nobody was asked yet".into()),
+            trials: Vec::new(),
+            current: None,
         }
+    }
+
+    /// `what` is examined next.
+    pub(super) fn begin(&mut self, what: &'static str) {
+        self.current = Some(what);
+    }
+
+    pub(super) fn add(&mut self, trial: Trial) {
+        self.trials.push(trial);
+    }
+
+    /// All has been examined.
+    pub(super) fn conclude(&mut self, engine: Engine) {
+        self.neural_engine = engine.is_there;
+        (self.placement, self.no_placement) = match engine.placement {
+            Ok(placement) => (Some(placement), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        self.current = None;
     }
 
     /// Whether all is as it should be.
@@ -67,6 +88,9 @@ impl Report {
     /// # Errors
     /// What is not, in a line.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
+        if let Some(current) = self.current {
+            return Err(Failure::user(format_args!("not complete: it ended at {current}")));
+        }
         let failed = self.trials.iter().filter(|trial| !trial.passed()).map(|trial| trial.backend);
         let mut wrong: Vec<String> = failed.map(str::to_owned).collect();
         if !self.damaged.is_empty() {
@@ -74,10 +98,10 @@ impl Report {
         }
         wrong.extend(self.desertion().filter(|_| self.parameters > MOST_SIMULATED));
         if wrong.is_empty() {
-            Ok(())
-        } else {
-            Err(Failure::user(format_args!("not well: {}", wrong.join(", "))))
+            return Ok(());
         }
+        let error = UserError::new(format_args!("not well: {}", wrong.join(", ")));
+        Err(if self.damaged.is_empty() { error } else { error.with_hint(&self.remedy) }.into())
     }
 
     /// What is to be said if there is a Neural Engine and much does not run on it. So small a model as lone carries may be kept
@@ -150,7 +174,7 @@ impl Report {
 
     fn tables(&self) -> Vec<(&'static str, Table)> {
         let mut parity = Table::new(&["backend", "passes", "cosine", "same token", "verdict"]);
-        let mut speed = Table::new(&["backend", "load", "again", "decode", "energy"]);
+        let mut speed = Table::new(&["backend", "cold load", "warm load", "decode", "energy"]);
         for trial in &self.trials {
             let backend = trial.backend.to_owned();
             match &trial.outcome {
@@ -158,7 +182,7 @@ impl Report {
                 Outcome::Failed { reason } => parity.push(not_run(backend, format!("FAILED: {reason}"))),
                 Outcome::Ran(measured) => {
                     measured.push_parity(&backend, &mut parity);
-                    speed.push(measured.speed(backend));
+                    speed.push(measured.speed(backend, self.meter.is_some()));
                 }
             }
         }
@@ -198,13 +222,14 @@ impl Measured {
         }
     }
 
-    fn speed(&self, backend: String) -> Vec<String> {
+    fn speed(&self, backend: String, is_metered: bool) -> Vec<String> {
+        let unmeasured = if is_metered { "too short for the meter" } else { "no meter" };
         vec![
             backend,
-            Seconds(self.first_load_seconds).to_string(),
-            Seconds(self.second_load_seconds).to_string(),
+            Seconds(self.cold_load_seconds).to_string(),
+            Seconds(self.warm_load_seconds).to_string(),
             format!("{:.1} tok/s", self.tokens_per_second),
-            self.energy.as_ref().map_or_else(|| "no meter".into(), |energy| energy.line()),
+            self.energy.as_ref().map_or_else(|| unmeasured.into(), |energy| energy.line()),
         ]
     }
 }
@@ -235,18 +260,20 @@ mod tests {
             tokens: 2,
             reference: "the checkpoint",
             damaged,
+            remedy: "copy it again".into(),
             neural_engine: None,
             placement: None,
             no_placement: Some("nobody to ask".into()),
             trials,
+            current: None,
         }
     }
 
     fn ran(mean_cosine: f64, passed: bool) -> Trial {
         let parity = vec![Parity { role: Role::Decode, mean_cosine, same: 1, positions: 2, passed }];
         let measured = Measured {
-            first_load_seconds: 1.0,
-            second_load_seconds: 0.5,
+            cold_load_seconds: 1.0,
+            warm_load_seconds: 0.5,
             parity,
             tokens_per_second: 10.0,
             energy: None,
@@ -266,7 +293,18 @@ mod tests {
         let report = report(vec![ran(0.5, false), failed], vec!["a".into(), "b".into()]);
         let Err(Failure::User(error)) = report.verdict() else { panic!("it is well") };
         assert_eq!(error.message, "not well: cpu, coreml, 2 files not as written");
+        assert_eq!(error.hint.as_deref(), Some("copy it again"));
         assert!(report.markdown().ends_with("**not well: cpu, coreml, 2 files not as written**\n"));
+    }
+
+    #[test]
+    fn a_report_of_an_examination_that_was_ended_says_where() {
+        let mut report = report(vec![ran(1.0, true)], vec![]);
+        report.begin("coreml cpu_and_ne");
+        let markdown = report.markdown();
+        assert!(markdown.ends_with("\n**not complete: it ended at coreml cpu_and_ne**\n"), "{markdown}");
+        report.conclude(Engine { is_there: None, placement: Err("nobody to ask".into()) });
+        assert!(report.markdown().ends_with("All is well.\n"));
     }
 
     #[test]
@@ -302,6 +340,14 @@ mod tests {
             let markdown = report(Some(true), parameters).markdown();
             let last = markdown.lines().last().unwrap();
             assert!(last.starts_with(&format!("{end}25.0 % of operations on the Neural Engine")), "{last}");
+        }
+    }
+
+    #[test]
+    fn what_was_too_short_for_the_meter_is_told_from_there_being_none() {
+        for (meter, energy) in [(None, "no meter"), (Some("IOReport"), "too short for the meter")] {
+            let report = Report { meter, ..report(vec![ran(1.0, true)], vec![]) };
+            assert!(report.text().contains(&format!("10.0 tok/s  {energy}\n")), "{}", report.text());
         }
     }
 

@@ -37,6 +37,8 @@ pub(super) struct Subject {
     pub(super) reference: &'static str,
     /// Files that are not as they were written.
     pub(super) damaged: Vec<String>,
+    /// What to do about those.
+    pub(super) remedy: String,
 }
 
 impl Subject {
@@ -57,6 +59,10 @@ impl Subject {
         let damaged = bundle::damaged_files(&bundle, &dir, &context.ui)?;
         let damaged = damaged.into_iter().map(|file| file.path).collect();
         let tokens = tokens(&dir, &bundle)?;
+        let remedy = match &checkpoint {
+            Some(_) => format!("remove {}, so that it is converted again", dir.display()),
+            None => bundle::REMEDY.to_owned(),
+        };
         let (expected, reference) = match &checkpoint {
             Some(checkpoint) => (
                 Record::of_checkpoint(checkpoint, &tokens, &context.interrupt)?,
@@ -64,7 +70,7 @@ impl Subject {
             ),
             None => (on_the_cpu(&dir, &tokens)?, "its decode passes on the cpu backend"),
         };
-        Ok(Subject { dir, bundle, tokens, expected, reference, damaged })
+        Ok(Subject { dir, bundle, tokens, expected, reference, damaged, remedy })
     }
 
     /// The kinds of pass the bundle has, in order.

@@ -9,6 +9,7 @@ use lone_mil::Backend;
 use lone_verify::{Candidate, Drift, likeliest};
 use serde::Serialize;
 
+use super::Patient;
 use super::subject::Subject;
 use crate::commands::Context;
 use crate::failure::Failure;
@@ -40,10 +41,10 @@ pub(super) enum Outcome {
 /// What a backend that runs was seen to do.
 #[derive(Debug, Serialize)]
 pub(super) struct Measured {
-    /// The first load in this process, which may compile.
-    pub(super) first_load_seconds: f64,
-    /// The next one.
-    pub(super) second_load_seconds: f64,
+    /// The first load, for which everything is made anew: what the backend compiles, and what the system makes of that for the device.
+    pub(super) cold_load_seconds: f64,
+    /// The next one, which finds whatever of that is kept.
+    pub(super) warm_load_seconds: f64,
     pub(super) parity: Vec<Parity>,
     /// While decoding.
     pub(super) tokens_per_second: f64,
@@ -64,18 +65,18 @@ pub(super) struct Parity {
 }
 
 impl Trial {
-    /// Tries `backend` with `subject`.
+    /// Tries `patient` with `subject`.
     ///
     /// # Errors
     /// [`Failure::Interrupted`]; whatever else goes wrong is the trial's outcome.
     pub(super) fn of(
-        name: &'static str,
-        backend: Result<Box<dyn Backend>, String>,
+        patient: Patient,
         subject: &Subject,
         decoded: usize,
         meter: Option<&mut EnergyWatch>,
         context: &Context,
     ) -> Result<Self, Failure> {
+        let Patient { name, backend, cache: _held } = patient;
         let outcome = match backend {
             Err(reason) => Outcome::Absent { reason },
             Ok(backend) => match measure(backend.as_ref(), subject, decoded, meter, context) {
@@ -101,11 +102,15 @@ impl Trial {
 /// # Errors
 /// `failure` itself, if it ends the examination.
 pub(super) fn reason(failure: Failure) -> Result<String, Failure> {
-    match failure {
-        Failure::User(error) | Failure::Usage(error) => Ok(error.message),
-        Failure::Internal(error) => Ok(format!("{error:#}")),
-        ended @ (Failure::Interrupted(_) | Failure::OutputClosed | Failure::OutputFailed(_)) => Err(ended),
-    }
+    let reason = match failure {
+        Failure::User(error) | Failure::Usage(error) => error.message,
+        Failure::Internal(error) => format!("{error:#}"),
+        ended @ (Failure::Interrupted(_) | Failure::OutputClosed | Failure::OutputFailed(_)) => {
+            return Err(ended);
+        }
+    };
+    // Core ML's may have several, which would end a row of the report.
+    Ok(reason.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 fn measure(
@@ -120,9 +125,9 @@ fn measure(
         let runtime = Runtime::load(&subject.dir, backend, &LoadOptions::default())?;
         Ok((runtime, start.elapsed().as_secs_f64()))
     };
-    let (first, first_load_seconds) = load()?;
-    drop(first);
-    let (mut runtime, second_load_seconds) = load()?;
+    let (cold, cold_load_seconds) = load()?;
+    drop(cold);
+    let (mut runtime, warm_load_seconds) = load()?;
     let mut parity = Vec::new();
     for role in subject.roles() {
         if context.interrupt.is_raised() {
@@ -131,7 +136,7 @@ fn measure(
         parity.push(compare(&mut runtime, role, subject)?);
     }
     let (tokens_per_second, energy) = decode(&mut runtime, subject, decoded, meter)?;
-    Ok(Measured { first_load_seconds, second_load_seconds, parity, tokens_per_second, energy })
+    Ok(Measured { cold_load_seconds, warm_load_seconds, parity, tokens_per_second, energy })
 }
 
 fn compare(runtime: &mut Runtime, role: Role, subject: &Subject) -> Result<Parity, Failure> {
@@ -173,4 +178,16 @@ fn decode(
     });
     let energy = energy.map(|energy| EnergyReport::of(&energy, count));
     Ok((rate(count as f64, seconds), energy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_one_line_unless_it_ends_the_examination() {
+        let refusal = Failure::user("Core ML cannot load it: no engine\n  at line 7\n");
+        assert_eq!(reason(refusal).unwrap(), "Core ML cannot load it: no engine at line 7");
+        assert!(matches!(reason(Failure::Interrupted(String::new())), Err(Failure::Interrupted(_))));
+    }
 }
