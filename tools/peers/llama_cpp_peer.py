@@ -3,7 +3,8 @@
 usage: llama_cpp_peer.py write CHECKPOINT OUT.gguf TYPE               TYPE is f16, q8_0, q6_k or q4_0
        llama_cpp_peer.py measure GGUF THREADS PROMPT GENERATED CHECKED  a JSON object on stdout
 
-`write` goes by way of OUT.f16.gguf, which it leaves for the next type. Weights are random, so there is no vocabulary.
+`write` makes all types of the file whose name says f16, which it writes first and leaves. Weights are random, so there is no
+vocabulary.
 """
 
 import ctypes
@@ -93,11 +94,10 @@ def write_f16(checkpoint, out):
 def write(checkpoint, out, kind):
     import llama_cpp
 
-    f16 = out.with_suffix(".f16.gguf")
+    f16 = out.with_name(out.name.replace(kind, "f16"))
     if not f16.exists():
         write_f16(checkpoint, f16)
     if kind == "f16":
-        f16.rename(out)
         return
     params = llama_cpp.llama_model_quantize_default_params()
     params.ftype = {"q8_0": 7, "q6_k": 18, "q4_0": 2}[kind]
