@@ -13,7 +13,7 @@ use memmap2::MmapMut;
 use crate::RunError;
 
 /// Smaller tensors do not get pages of their own: a page of Apple silicon.
-const PAGE_BYTES: usize = 16_384;
+pub(crate) const PAGE_BYTES: usize = 16_384;
 
 /// A dense row-major fp16 tensor; its shape is its owner's business. Copies lie in ordinary memory.
 pub(crate) struct Buffer(Memory);
@@ -131,7 +131,7 @@ mod tests {
             Ok(buffer) => assert!(matches!(buffer.0, Memory::Pages(_)), "only pages can be locked"),
             Err(error) => {
                 assert!(
-                    error.to_string().starts_with("cannot lock 20 bytes of caches in memory: "),
+                    error.to_string().starts_with("cannot lock a session's caches, 20 bytes, in memory: "),
                     "{error}"
                 );
             }

@@ -12,7 +12,7 @@ use half::f16;
 use lone_bundle::{Cache, CacheKind, Rows, Span};
 
 use crate::RunError;
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, PAGE_BYTES};
 use crate::mask::row_ranges;
 
 /// How the caches of one context length lie in memory.
@@ -31,16 +31,18 @@ impl CacheLayout {
         let buffers: Result<Vec<_>, _> = shape.segments.iter().map(buffer).collect();
         buffers.map_err(|error| match error {
             // Whoever raises the limit wants to know for how much, which is all caches.
-            RunError::Wire { source, .. } => RunError::Wire { bytes: self.bytes(), source },
+            RunError::Wire { source, .. } => RunError::Wire { bytes: self.wired_bytes(), source },
             error => error,
         })
     }
 
-    /// Of all caches.
-    fn bytes(&self) -> u64 {
-        let of =
-            |shape: &CacheShape| shape.segments.iter().map(|rows| shape.elements(rows.count)).sum::<usize>();
-        2 * self.caches.iter().map(of).sum::<usize>() as u64
+    /// What all caches take when they are locked, each in pages of its own.
+    fn wired_bytes(&self) -> u64 {
+        let pages = |shape: &CacheShape, rows: &Span| {
+            (2 * shape.elements(rows.count) as u64).next_multiple_of(PAGE_BYTES as u64)
+        };
+        let of = |shape: &CacheShape| shape.segments.iter().map(|rows| pages(shape, rows)).sum::<u64>();
+        self.caches.iter().map(of).sum()
     }
 }
 
@@ -334,6 +336,11 @@ mod tests {
         ]
     }
 
+    #[test]
+    fn what_is_to_be_locked_is_counted_by_whole_pages() {
+        assert_eq!(ring().layout.wired_bytes(), 2 * PAGE_BYTES as u64, "a page for each segment");
+    }
+
     proptest! {
         #[test]
         fn a_ring_goes_back_just_as_far_as_its_rows_are_there(moves in prop::collection::vec(moves(), 1..12)) {
@@ -391,7 +398,7 @@ mod tests {
                 assert_eq!(found, [position; 2], "from {from:?} to {to:?}");
             }
             assert_eq!(caches.bytes(), 2 * 2 * to.0 as u64);
-            assert_eq!(caches.layout().bytes(), caches.bytes(), "known before there is memory");
+            assert!(caches.layout().wired_bytes() >= caches.bytes(), "known before there is memory");
         }
     }
 

@@ -62,7 +62,7 @@ pub enum RunError {
     Backend { package: String, source: BackendError },
     #[error("cannot allocate {bytes} bytes")]
     Memory { bytes: u64 },
-    #[error("cannot lock {bytes} bytes of caches in memory: {source}")]
+    #[error("cannot lock a session's caches, {bytes} bytes, in memory: {source}")]
     Wire { bytes: u64, source: std::io::Error },
     #[error("the model returned {found} among its logits")]
     Logits { found: &'static str },
