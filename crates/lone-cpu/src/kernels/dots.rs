@@ -116,5 +116,10 @@ pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(
             }
         }
     }
-    sums.map(|sums| simd.sum(simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3]))))
+    // A closure of `map` would not be compiled with the set's instructions.
+    let mut totals = [0.0; N];
+    for (total, sums) in totals.iter_mut().zip(&sums) {
+        *total = simd.sum(simd.add(simd.add(sums[0], sums[1]), simd.add(sums[2], sums[3])));
+    }
+    totals
 }

@@ -187,7 +187,11 @@ impl<T: Number> WeightRow for NumberRow<'_, T> {
     #[inline(always)]
     fn decode_rest<S: Simd>(self, simd: S, (): &()) -> [S::F32; BLOCKS] {
         let first = self.blocks.len() / BLOCKS * BLOCKS;
-        from_fn(|i| self.block(simd, first + i))
+        let mut blocks = [simd.splat(0.0); BLOCKS];
+        for (i, block) in blocks.iter_mut().enumerate() {
+            *block = self.block(simd, first + i);
+        }
+        blocks
     }
 
     #[inline(always)]
