@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::F32;
+use super::{F32, LANES};
 
 pub(super) type Palette4 = __m512;
 /// The low bytes, the high bytes.
@@ -25,30 +25,9 @@ pub(super) fn palette4(entries: &[f16; 16]) -> Palette4 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn palette6(entries: &[f16; 64]) -> Palette6 {
-    planes(bytemuck::cast_ref(entries))
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn palette6_short(entries: &[f16; 64]) -> Palette6 {
-    let mut upper = [0u16; 64];
-    for (upper, entries) in upper.as_chunks_mut().0.iter_mut().zip(entries.as_chunks().0) {
-        let bits = _mm512_castps_si512(super::load_f16(entries));
-        let halves = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(bits));
-        // SAFETY: the reference covers sixteen elements of 16 bits.
-        unsafe {
-            _mm256_storeu_si256(bytemuck::cast_mut::<[u16; 16], [u8; 32]>(upper).as_mut_ptr().cast(), halves)
-        };
-    }
-    planes(bytemuck::cast_ref(&upper))
-}
-
-/// The low bytes and the high bytes of 64 numbers of two.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn planes(bytes: &[u8; 128]) -> [__m512i; 2] {
     const LOW: [u8; 64] = every_second_byte(0);
     const HIGH: [u8; 64] = every_second_byte(1);
+    let bytes = bytemuck::cast_ref::<[f16; 64], [u8; 128]>(entries);
     let (first, second) = bytes.split_at(64);
     let (first, second) =
         (load_64(first.try_into().expect("half")), load_64(second.try_into().expect("half")));
@@ -83,14 +62,28 @@ pub(super) fn palette8(entries: &[f16; 256]) -> Palette8 {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn palette6_short(entries: &[f16; 64]) -> Palette6 {
+    palette6(bytemuck::cast_ref(&upper_halves(entries)))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn palette8_short(entries: &[f16; 256]) -> Palette8 {
-    let mut planes = [[_mm512_setzero_si512(); 4]; 2];
-    for (quarter, entries) in entries.as_chunks::<64>().0.iter().enumerate() {
-        let [low, high] = palette6_short(entries);
-        planes[0][quarter] = low;
-        planes[1][quarter] = high;
+    palette8(bytemuck::cast_ref(&upper_halves(entries)))
+}
+
+/// The entries as bf16, whose bytes take the place of those of f16.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn upper_halves<const N: usize>(entries: &[f16; N]) -> [u16; N] {
+    let mut halves = [0; N];
+    for (halves, entries) in halves.as_chunks_mut::<LANES>().0.iter_mut().zip(entries.as_chunks().0) {
+        let bits = _mm512_castps_si512(super::load_f16(entries));
+        let upper = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(bits));
+        // SAFETY: the reference covers sixteen elements of 16 bits.
+        unsafe { _mm256_storeu_si256(halves.as_mut_ptr().cast(), upper) };
     }
-    planes
+    halves
 }
 
 /// Lane i of a permutation looks at the lowest four bits of its own, which is where index i of eight bytes goes.
