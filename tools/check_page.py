@@ -10,6 +10,7 @@ import shutil
 import sys
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -22,7 +23,8 @@ for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "-
     options.add_argument(argument)
 options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
 browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-wait = WebDriverWait(browser, 60, poll_frequency=0.05)
+# The page may replace an element between finding it and asking for it.
+wait = WebDriverWait(browser, 60, poll_frequency=0.05, ignored_exceptions=[StaleElementReferenceException])
 
 
 def by(name):
@@ -38,7 +40,8 @@ def is_idle(_):
 
 
 def last():
-    return browser.find_elements(By.CSS_SELECTOR, "#talk li")[-1].text
+    """The newest message, found and read in one step: the page replaces it while it is written."""
+    return browser.execute_script("return [...document.querySelectorAll('#talk li')].at(-1)?.innerText ?? ''")
 
 
 def look(name, width, scheme):
