@@ -22,6 +22,7 @@ pub use selection::{Amount, Selection};
 
 /// A file of questions.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(expecting = "an object with `questions`")]
 pub struct Exam {
     /// What transformers scored in f32, where the file says it.
     pub transformers_f32: Option<Scores>,
@@ -31,6 +32,7 @@ pub struct Exam {
 
 /// A conversation that waits for its answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(expecting = "an object with `task`, `messages` and `answer`")]
 pub struct Question {
     /// The kind of question.
     pub task: String,
@@ -175,5 +177,12 @@ mod tests {
         assert!(refusal(r#"{"questions": []}"#).ends_with("has no questions"));
         let message = refusal(r#"{"questions": [{"task": "a", "messages": []}]}"#);
         assert!(message.contains("is not an exam: missing field `answer` at line 1"), "{message}");
+        for (text, expected) in [
+            ("[]", "expected an object with `questions` at line 1"),
+            (r#"{"questions": ["a"]}"#, "expected an object with `task`, `messages` and `answer` at line 1"),
+        ] {
+            let message = refusal(text);
+            assert!(message.contains(expected), "{message}");
+        }
     }
 }
