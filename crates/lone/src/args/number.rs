@@ -102,6 +102,8 @@ fn whole(text: &str, bounds: RangeInclusive<usize>) -> Result<usize, String> {
     }
     let (least, most) = (bounds.start(), bounds.end());
     text.parse().ok().filter(|number| bounds.contains(number)).ok_or_else(|| match *most {
+        // Digits alone are no number only where there are too many of them.
+        usize::MAX if text == digits && text.parse::<usize>().is_err() => format!("must be at most {most}"),
         usize::MAX => format!("must be at least {least}"),
         most => format!("must be between {least} and {most}"),
     })
@@ -216,6 +218,7 @@ mod tests {
         }
         assert_eq!(at_least_one("0"), Err("must be at least 1".into()));
         assert_eq!(count("-1"), Err("must be at least 0".into()));
+        assert_eq!(count("99999999999999999999999"), Err(format!("must be at most {}", usize::MAX)));
         for text in ["", "-", "1.5", "many"] {
             assert_eq!(context(text), Err("not a whole number".into()), "{text}");
         }
