@@ -107,9 +107,9 @@ impl Report {
         if self.passed {
             return Ok(());
         }
-        let (mean, least) = (self.logits.cosine.mean, self.min_cos);
+        let (mean, least) = (below(self.logits.cosine.mean, self.min_cos), self.min_cos);
         let message =
-            format!("the bundle is not close enough: mean cosine of logits {mean:.7}, and not {least}");
+            format!("the bundle is not close enough: mean cosine of logits {mean}, and not {least}");
         Err(UserError { message, hint: None }.into())
     }
 
@@ -206,6 +206,12 @@ impl StageReport {
     }
 }
 
+/// `cosine`, which is less than `least`, with as many digits as show that.
+fn below(cosine: f64, least: f64) -> String {
+    let usual = format!("{cosine:.7}");
+    if usual.parse::<f64>().is_ok_and(|shown| shown >= least) { cosine.to_string() } else { usual }
+}
+
 fn print_hidden(stages: &[StageReport], ui: &Ui) -> Result<(), Failure> {
     ui.heading("\nHidden states, by their cosines")?;
     ui.line(format_args!("  {:<31} {:<10} worst", "", "mean"))?;
@@ -222,5 +228,17 @@ pub(super) fn kind_in_words(kind: LayerKind) -> &'static str {
         LayerKind::Conv => "convolution",
         LayerKind::FullAttention => "full attention",
         LayerKind::SlidingAttention => "sliding attention",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::below;
+
+    #[test]
+    fn a_cosine_that_is_too_small_looks_smaller() {
+        assert_eq!(below(0.972_055_341, 0.999), "0.9720553");
+        assert_eq!(below(0.999_999_98, 1.0), "0.99999998");
+        assert_eq!(below(f64::NAN, 0.999), "NaN");
     }
 }
