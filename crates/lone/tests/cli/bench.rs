@@ -79,6 +79,20 @@ fn a_table_a_page_and_values_between_commas_tell_the_same_rows() {
 }
 
 #[test]
+fn a_bundle_without_a_decode_shape_reads_all_weights_for_a_token_too() {
+    let machine = Machine::new();
+    let row = |flags: &[&str]| {
+        let outcome = bench(&machine, &[&["--threads", "1", "--profile", "--json"], flags].concat());
+        let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        report["rows"][0].clone()
+    };
+    let (usual, prefill_only) = (row(&[]), row(&["--prefill-only"]));
+    assert_eq!(positive(&prefill_only["weight_bytes"]), positive(&usual["weight_bytes"]));
+    let kinds = prefill_only["profile"].as_array().unwrap();
+    assert!(kinds.iter().any(|kind| kind["kind"] == "attention"), "{kinds:?}");
+}
+
+#[test]
 fn work_that_a_bundle_cannot_do_is_refused_with_the_flag_to_change() {
     let machine = Machine::new();
     let model = ["bench", "--model", "demo", "--ctx", "64", "--prompt-tokens", "40"];

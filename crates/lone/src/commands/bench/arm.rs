@@ -181,9 +181,17 @@ impl Arm {
         self.session.cache_bytes()
     }
 
-    /// The steps of a decode pass at the context the session has come to, and what they have cost so far.
+    /// The steps that decode a token at the context the session has come to, and what they have cost so far. Without a
+    /// decode pass it is the smallest prefill pass that does; heads decode in any case.
     pub(super) fn profile(&self) -> Vec<StepProfile> {
-        self.steps(Role::Decode, 1)
+        let tokens = |wanted: Role| {
+            let here = self.runtime.shapes().filter(|shape| shape.2 == self.session.rung());
+            here.filter(move |shape| shape.0 == wanted).map(|shape| shape.1).min()
+        };
+        let prefill = if tokens(Role::Decode).is_none() { tokens(Role::Prefill) } else { None };
+        let mut steps = prefill.map_or_else(Vec::new, |tokens| self.steps(Role::Prefill, tokens));
+        steps.extend(self.steps(Role::Decode, 1));
+        steps
     }
 
     fn steps(&self, role: Role, tokens: usize) -> Vec<StepProfile> {
