@@ -1,8 +1,9 @@
 //! A fork-join pool: `run(tasks, f)` calls `f` once for every task index, on all threads, and returns when
 //! every call has.
 //!
-//! The caller works too. Tasks are claimed from one counter, so a thread that the system has put aside holds
-//! up nobody: a job waits only for threads that have *entered* it, and closes the door when no task is left.
+//! The caller works too. Each thread has a share of tasks that follow each other, as weights do in memory, and when it
+//! has claimed them all it claims from the shares of others. So a thread that the system has put aside holds up nobody:
+//! a job waits only for threads that have *entered* it, and closes the door when no task is left.
 //! Idle workers spin for some microseconds, which is what separates the steps of a token, and then park.
 //! Nothing is allocated per job.
 //!
@@ -75,7 +76,7 @@ impl Pool {
         }
         self.shared.open(Job::new(tasks, &task));
         self.wake(tasks - 1);
-        self.shared.work();
+        self.shared.work(self.workers.len());
         self.shared.close();
         let panic = self.shared.take_panic();
         self.shared.busy.store(false, Ordering::Release);
@@ -154,11 +155,17 @@ impl<T> SharedPointer<T> {
 struct Shared {
     gate: Gate,
     job: UnsafeCell<Job>,
-    next_task: AtomicUsize,
+    /// For each thread the next task of its share that nobody has claimed; the caller's comes last.
+    shares: Vec<Share>,
     busy: AtomicBool,
     parked: Vec<AtomicBool>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
+
+/// Alone in its cache lines, which other threads touch when they have nothing else to do.
+#[repr(align(128))]
+#[derive(Default)]
+struct Share(AtomicUsize);
 
 // SAFETY: `job` is the only field that is not Sync. It is written by the holder of `busy` while the gate is
 // closed and empty, and read only by threads inside.
@@ -171,7 +178,7 @@ impl Shared {
         Self {
             gate: Gate::default(),
             job: UnsafeCell::new(Job::new(0, &|_| ())),
-            next_task: AtomicUsize::new(0),
+            shares: (0..=workers).map(|_| Share::default()).collect(),
             busy: AtomicBool::new(false),
             parked: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             panic: Mutex::new(None),
@@ -180,11 +187,18 @@ impl Shared {
 
     /// Publishes a job. The caller holds `busy`.
     fn open(&self, job: Job) {
+        for (thread, share) in self.shares.iter().enumerate() {
+            share.0.store(self.first_task(thread, job.tasks), Ordering::Relaxed);
+        }
         // SAFETY: the gate is closed and empty, for the previous job ended with `close`, and `busy` keeps
         // other callers away.
         unsafe { *self.job.get() = job };
-        self.next_task.store(0, Ordering::Relaxed);
         self.gate.open();
+    }
+
+    /// Where the share of `thread` begins, and that of the thread before it ends.
+    fn first_task(&self, thread: usize, tasks: usize) -> usize {
+        thread * tasks / self.shares.len()
     }
 
     /// Lets no more workers in and waits until those inside have left, after which the job is not referred to
@@ -199,21 +213,25 @@ impl Shared {
         }
     }
 
-    /// Runs tasks until none is left. The caller is inside the gate or opened it.
-    fn work(&self) {
+    /// Runs tasks until none is left, those of `thread`'s share first. The caller is inside the gate or opened it.
+    fn work(&self, thread: usize) {
         // SAFETY: whoever is inside, or has opened the gate and not yet closed it, sees the job as published.
         let job = unsafe { &*self.job.get() };
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            loop {
-                let task = self.next_task.fetch_add(1, Ordering::Relaxed);
-                if task >= job.tasks {
-                    break;
+            let threads = self.shares.len();
+            for share in (thread..threads).chain(0..thread) {
+                let end = self.first_task(share + 1, job.tasks);
+                loop {
+                    let task = self.shares[share].0.fetch_add(1, Ordering::Relaxed);
+                    if task >= end {
+                        break;
+                    }
+                    job.call(task);
                 }
-                job.call(task);
             }
         }));
         if let Err(payload) = outcome {
-            self.next_task.store(job.tasks, Ordering::Relaxed);
+            self.shares.iter().for_each(|share| share.0.store(job.tasks, Ordering::Relaxed));
             match &mut *self.panic.lock().unwrap_or_else(PoisonError::into_inner) {
                 first @ None => *first = Some(payload),
                 // Its destructor could panic too, and nothing may unwind before the gate is closed.
@@ -232,7 +250,7 @@ impl Shared {
         while let Some(job) = self.wait_for_job(index, last_job) {
             last_job = job;
             if self.gate.enter(job) {
-                self.work();
+                self.work(index);
                 self.gate.leave();
             }
         }
