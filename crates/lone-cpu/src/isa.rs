@@ -172,6 +172,18 @@ pub(crate) trait Simd: Copy {
     /// As `look_up4`, for a byte each.
     fn look_up8(self, palette: &Self::Palette8, indices: &[u8; 64]) -> [Self::F32; 4];
 
+    /// As `look_up4`, where entries are bf16 numbers too, in the order in which [`Simd::arrange`] puts 64 numbers.
+    #[inline(always)]
+    fn look_up4_short(self, palette: &Self::Palette4, indices: &[u8; 32]) -> [Self::F32; 4] {
+        self.look_up4(palette, indices)
+    }
+
+    /// 64 numbers in the order in which `look_up4_short` gives out entries.
+    #[inline(always)]
+    fn arrange(self, numbers: [Self::F32; 4]) -> [Self::F32; 4] {
+        numbers
+    }
+
     /// Makes a palette ready for [`Simd::look_up6_short`]; its entries are bf16 numbers too.
     #[inline(always)]
     fn palette6_short(self, entries: &[f16; 64]) -> Self::Palette6 {

@@ -15,7 +15,7 @@ use half::f16;
 
 use super::{Kernel, LANES, Simd, methods_proven_by_token};
 use look_up::{Palette4, Palette6, Palette8, look_up4, look_up6, look_up8, palette4, palette6, palette8};
-use look_up::{look_up6_short, look_up8_short, palette6_short, palette8_short};
+use look_up::{arrange, look_up4_short, look_up6_short, look_up8_short, palette6_short, palette8_short};
 
 /// Proof that this CPU has AVX-512 F, BW, DQ, VL and VBMI.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +65,8 @@ impl Simd for Avx512 {
         fn look_up4(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4];
         fn look_up6(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4];
         fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4];
+        fn look_up4_short(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4];
+        fn arrange(numbers: [F32; 4]) -> [F32; 4];
         fn palette6_short(entries: &[f16; 64]) -> Palette6;
         fn palette8_short(entries: &[f16; 256]) -> Palette8;
         fn look_up6_short(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4];

@@ -4,9 +4,16 @@
 //! order they have in memory, which is what the CPU's own prefetching follows best; it stops at page ends, so
 //! the kernel asks for what lies ahead itself, across the ends of rows.
 
+use std::cell::Cell;
+
 use super::linear::Blend;
 use super::weights::{BLOCKS, CHUNK, WeightRow, WeightRows};
-use crate::isa::{CACHE_LINE, Kernel, LANES, Simd};
+use crate::isa::{CACHE_LINE, Isa, Kernel, LANES, Simd};
+
+thread_local! {
+    /// Where a task puts x in the order in which weights are decoded.
+    static ARRANGED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
+}
 
 /// More columns than this are faster as a matrix product.
 const MOST_COLUMNS: usize = 4;
@@ -23,7 +30,7 @@ pub(super) fn suit(columns: usize, cols: usize) -> bool {
 pub(super) struct Dots<'a, W> {
     pub(super) weights: W,
     pub(super) first_row: usize,
-    /// `(S, cols)`
+    /// `(S, cols)`, for [`Kernel::run`] in the order in which weights are decoded.
     pub(super) x: &'a [f32],
     /// `(rows, S)`
     pub(super) y: &'a mut [f32],
@@ -31,6 +38,53 @@ pub(super) struct Dots<'a, W> {
     pub(super) blend: Blend,
     /// How far ahead of the weights in use to ask for more, in bytes. What is asked for past the end is fetched in vain.
     pub(super) ahead: usize,
+}
+
+impl<W: WeightRows> Dots<'_, W> {
+    /// Computes with the instructions of `isa`.
+    pub(super) fn run_on(self, isa: Isa) {
+        if !W::Row::ARRANGED {
+            return isa.run(self);
+        }
+        let mut memory = ARRANGED.take();
+        memory.resize(memory.len().max(self.x.len() + CACHE_LINE), 0.0);
+        // No block lies across two cache lines.
+        let first = memory.as_ptr().align_offset(CACHE_LINE);
+        let arranged = &mut memory[first..][..self.x.len()];
+        isa.run(Arrange { cols: self.weights.cols(), from: self.x, to: arranged });
+        isa.run(Dots { x: arranged, ..self });
+        ARRANGED.set(memory);
+    }
+}
+
+/// Puts the chunks of each column of x in the order of [`Simd::arrange`].
+struct Arrange<'a> {
+    cols: usize,
+    /// `(S, cols)`
+    from: &'a [f32],
+    to: &'a mut [f32],
+}
+
+impl Kernel for Arrange<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let columns = self.from.chunks_exact(self.cols).zip(self.to.chunks_exact_mut(self.cols));
+        for (from, to) in columns {
+            let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<CHUNK>(), to.as_chunks_mut::<CHUNK>());
+            for (from, to) in from.iter().zip(to) {
+                let mut blocks = [simd.splat(0.0); BLOCKS];
+                for (block, from) in blocks.iter_mut().zip(from.as_chunks().0) {
+                    *block = simd.load(from);
+                }
+                for (block, to) in simd.arrange(blocks).into_iter().zip(to.as_chunks_mut().0) {
+                    simd.store(block, to);
+                }
+            }
+            to_rest.copy_from_slice(from_rest);
+        }
+    }
 }
 
 impl<W: WeightRows> Kernel for Dots<'_, W> {
@@ -79,7 +133,7 @@ pub(super) fn columns<const N: usize>(x: &[f32], cols: usize) -> [&[f32]; N] {
     columns
 }
 
-/// `Σ_k row[k] * x[n][k]` for each column n.
+/// `Σ_k row[k] * x[n][k]` for each column n, the chunks of x being in the order in which the row decodes.
 #[inline(always)]
 pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(
     simd: S,
@@ -101,7 +155,7 @@ pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(
         for line in (0..R::CHUNK_BYTES).step_by(CACHE_LINE) {
             row.prefetch(simd, chunk, ahead + line);
         }
-        let weights = row.decode(simd, palette, chunk);
+        let weights = row.decode_arranged(simd, palette, chunk);
         for (sums, x) in sums.iter_mut().zip(x) {
             for (i, (weights, x)) in weights.into_iter().zip(x.0[chunk].as_chunks().0).enumerate() {
                 sums[i % chains] = simd.mul_add(weights, simd.load(x), sums[i % chains]);

@@ -6,7 +6,9 @@ use half::f16;
 use super::Kernels;
 use super::dots::{self, Dots};
 use super::matmul::{self, Matmul};
-use super::palettes::{IndexBits, Lut4, Lut6, Lut8, PaletteRows, Palettized, ShortLut6, ShortLut8};
+use super::palettes::{
+    IndexBits, Lut4, Lut6, Lut8, PaletteRows, Palettized, ShortLut4, ShortLut6, ShortLut8,
+};
 use super::weights::{F16Rows, WeightRows};
 use crate::isa::LANES;
 use crate::pool::Pool;
@@ -98,8 +100,12 @@ macro_rules! with_rows {
                 $body
             }
             Weights::Palettized(matrix) => match (matrix.bits, matrix.short) {
-                (IndexBits::Four, _) => {
+                (IndexBits::Four, false) => {
                     let $rows = PaletteRows::<Lut4>::new(matrix, $cols);
+                    $body
+                }
+                (IndexBits::Four, true) => {
+                    let $rows = PaletteRows::<ShortLut4>::new(matrix, $cols);
                     $body
                 }
                 (IndexBits::Six, false) => {
@@ -141,15 +147,10 @@ impl Kernels {
     /// # Panics
     /// If `w` does not hold so many rows.
     pub fn matvec_rows(&self, w: Weights<'_>, first_row: usize, x: &[f32], y: &mut [f32], blend: Blend) {
-        with_rows!(w, x.len(), |weights| self.isa.run(Dots {
-            weights,
-            first_row,
-            x,
-            columns: 1,
-            y,
-            blend,
-            ahead: self.pages.prefetch_distance(),
-        }));
+        let ahead = self.pages.prefetch_distance();
+        with_rows!(w, x.len(), |weights| {
+            Dots { weights, first_row, x, columns: 1, y, blend, ahead }.run_on(self.isa)
+        });
     }
 
     /// x `(S, cols)`
@@ -165,7 +166,7 @@ impl Kernels {
         let rows = rows_per_task(y.len() / columns, weights.row_bytes(), pool.threads());
         let ahead = self.pages.prefetch_distance();
         pool.for_each_chunk(y, rows * columns, |index, y| {
-            self.isa.run(Dots { weights, first_row: index * rows, x, columns, y, blend, ahead });
+            Dots { weights, first_row: index * rows, x, columns, y, blend, ahead }.run_on(self.isa);
         });
     }
 

@@ -49,9 +49,17 @@ pub(super) trait WeightRow: Copy {
 
     /// Bytes from one chunk to the next.
     const CHUNK_BYTES: usize;
+    /// Whether [`WeightRow::decode_arranged`] has an order of its own.
+    const ARRANGED: bool = false;
 
     /// Whole chunk `chunk` in f32, exactly.
     fn decode<S: Simd>(self, simd: S, palette: &Self::Palette<S>, chunk: usize) -> [S::F32; BLOCKS];
+
+    /// As `decode`, maybe faster, in the order in which [`Simd::arrange`] puts x if [`WeightRow::ARRANGED`].
+    #[inline(always)]
+    fn decode_arranged<S: Simd>(self, simd: S, palette: &Self::Palette<S>, chunk: usize) -> [S::F32; BLOCKS] {
+        self.decode(simd, palette, chunk)
+    }
 
     /// The columns after the last whole chunk, then zeros.
     fn decode_rest<S: Simd>(self, simd: S, palette: &Self::Palette<S>) -> [S::F32; BLOCKS];

@@ -14,7 +14,6 @@ use crate::compile::kind::{self, Kind};
 use crate::compile::package_error;
 use crate::compile::palettes::Palettes;
 use crate::compile::view::{View, runs};
-use crate::kernels::IndexBits;
 use crate::steps::{
     self, Layer, MatMul, Matrix, Numbers, OperandForm, PalettizedWeight, Part, Projection, ROWS_PER_BLOCK,
     Weight,
@@ -163,7 +162,7 @@ impl Lowering<'_> {
         let scales = palettes.scales.as_ref().map(|scales| self.numbers(scales)).transpose()?;
         let (bits, group_rows) = (palettes.bits, palettes.group_rows);
         let palettes = self.numbers(&palettes.palettes)?;
-        let short = bits != IndexBits::Four && palettes.get(self.blobs).iter().all(|&entry| is_short(entry));
+        let short = palettes.get(self.blobs).iter().all(|&entry| is_short(entry));
         Ok(Weight::Palettized(Arc::new(PalettizedWeight {
             bits,
             indices: (offset, ty),

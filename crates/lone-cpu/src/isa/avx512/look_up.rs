@@ -2,7 +2,7 @@
 //! f16 and one of the high bytes.
 //!
 //! Conversions from f16 cost as much as the permutations. Where all entries are bf16 numbers too, the planes hold the
-//! bytes of bf16, which a shift and a mask make f32 of.
+//! bytes of bf16, which a shift and a mask make f32 of. Sixteen such entries are looked up as bf16, twice as many at a time.
 
 use std::arch::x86_64::*;
 
@@ -10,7 +10,8 @@ use half::f16;
 
 use super::{F32, LANES};
 
-pub(super) type Palette4 = __m512;
+/// Sixteen f32, and their upper halves twice.
+pub(super) type Palette4 = (F32, __m512i);
 /// The low bytes, the high bytes.
 pub(super) type Palette6 = [__m512i; 2];
 /// The same, 64 entries a register.
@@ -19,7 +20,10 @@ pub(super) type Palette8 = [[__m512i; 4]; 2];
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn palette4(entries: &[f16; 16]) -> Palette4 {
-    super::load_f16(entries)
+    let halves = upper_halves(entries);
+    // SAFETY: the array has 32 bytes.
+    let halves = unsafe { _mm256_loadu_si256(halves.as_ptr().cast()) };
+    (super::load_f16(entries), _mm512_broadcast_i64x4(halves))
 }
 
 #[inline]
@@ -103,9 +107,38 @@ pub(super) fn look_up4(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4] {
     let mut entries = [_mm512_setzero_ps(); 4];
     for (entries, sixteen) in entries.iter_mut().zip(indices.as_chunks::<8>().0) {
         let bits = _mm512_set1_epi64(i64::from_le_bytes(*sixteen));
-        *entries = _mm512_permutexvar_ps(_mm512_multishift_epi64_epi8(shifts, bits), *palette);
+        *entries = _mm512_permutexvar_ps(_mm512_multishift_epi64_epi8(shifts, bits), palette.0);
     }
     entries
+}
+
+/// A byte for each 16 bits: a permutation looks at the lowest five, of which the entries make one the same as the other,
+/// so that its lower index needs no mask, and the upper one a shift.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn look_up4_short(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4] {
+    // SAFETY: the reference covers 32 bytes.
+    let indices = _mm512_cvtepu8_epi16(unsafe { _mm256_loadu_si256(indices.as_ptr().cast()) });
+    let first = _mm512_permutexvar_epi16(indices, palette.1);
+    let second = _mm512_permutexvar_epi16(_mm512_srli_epi16::<4>(indices), palette.1);
+    let ([a, b], [c, d]) = (halves(first), halves(second));
+    [a, b, c, d]
+}
+
+/// Every fourth number from 0, 2, 1 and 3 on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn arrange([a, b, c, d]: [F32; 4]) -> [F32; 4] {
+    let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    let (even_ab, odd_ab) = (_mm512_permutex2var_ps(a, even, b), _mm512_permutex2var_ps(a, odd, b));
+    let (even_cd, odd_cd) = (_mm512_permutex2var_ps(c, even, d), _mm512_permutex2var_ps(c, odd, d));
+    [
+        _mm512_permutex2var_ps(even_ab, even, even_cd),
+        _mm512_permutex2var_ps(even_ab, odd, even_cd),
+        _mm512_permutex2var_ps(odd_ab, even, odd_cd),
+        _mm512_permutex2var_ps(odd_ab, odd, odd_cd),
+    ]
 }
 
 #[inline]
@@ -220,13 +253,16 @@ fn floats(low: __m512i, high: __m512i) -> [F32; 4] {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn short_floats(low: __m512i, high: __m512i) -> [F32; 4] {
     let (first, second) = (_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high));
+    let ([a, b], [c, d]) = (halves(first), halves(second));
+    [a, b, c, d]
+}
+
+/// The lower and the upper bf16 of each lane.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn halves(pairs: __m512i) -> [F32; 2] {
     let upper = _mm512_set1_epi32(0xFFFF_0000_u32 as i32);
-    [
-        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(first)),
-        _mm512_castsi512_ps(_mm512_and_si512(first, upper)),
-        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(second)),
-        _mm512_castsi512_ps(_mm512_and_si512(second, upper)),
-    ]
+    [_mm512_castsi512_ps(_mm512_slli_epi32::<16>(pairs)), _mm512_castsi512_ps(_mm512_and_si512(pairs, upper))]
 }
 
 #[inline]
