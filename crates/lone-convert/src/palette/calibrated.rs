@@ -104,7 +104,8 @@ mod tests {
         let sensitivity = Sensitivity::new(&moments, None, 0.01);
         let moments = damped(&moments, &sensitivity.order, 0.01);
         let cost = |batch: &Batch<'_>| cost(batch, &moments);
-        for (parts, entries) in [(1, 4), (2, 16)] {
+        let mut improved = false;
+        for (parts, entries) in [(1, 4), (1, 16), (2, 16)] {
             let part: Vec<usize> = (0..COLUMNS).map(|column| column % parts).collect();
             let setting = setting(&sensitivity, &part, entries);
             let mut plain = Batch::new(setting, weights(8), &mut TableMaker::new());
@@ -117,9 +118,11 @@ mod tests {
             assert!((told / cost(&fed_back) - 1.0).abs() < 1e-3, "the costs it tells are e H e");
             let refitted = calibrated(setting, weights(8), &mut TableMaker::new());
             assert!(told < 0.5 * cost(&plain), "{told} {}", cost(&plain));
-            assert!(cost(&refitted) < told, "{} {told}", cost(&refitted));
+            assert!(cost(&refitted) < 1.00001 * told, "{} {told}", cost(&refitted));
+            improved |= cost(&refitted) < 0.99 * told;
             assert!(refitted.tables.rows().into_iter().all(|table| table.iter().is_sorted()));
         }
+        assert!(improved, "tables made anew are the better ones now and then");
     }
 
     #[test]

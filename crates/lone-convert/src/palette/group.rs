@@ -69,6 +69,19 @@ mod tests {
     }
 
     #[test]
+    fn values_behind_means_that_have_become_the_same_get_the_entry_next_to_them() {
+        let few = (0..1000).map(|i| i as f32 / 1000.0 - 0.5).chain((0..200).map(|i| 1.5 + i as f32 / 100.0));
+        let many = (0..60_000).map(|i| [1.0, 1.001][i % 2]);
+        let values: Vec<f16> = few.chain(many).map(f16::from_f32).collect();
+        let group = GroupMaker::new().plain(&values, 64);
+        let distance = |value: f16, entry: f16| (value.to_f32() - entry.to_f32()).abs();
+        for (&value, &index) in values.iter().zip(&group.indices) {
+            let given = distance(value, group.entries[usize::from(index)]);
+            assert!(group.entries.iter().all(|&entry| given <= distance(value, entry)), "{value} at {given}");
+        }
+    }
+
+    #[test]
     fn memory_of_the_group_before_does_not_show() {
         let [first, second] = [[1.0, 2.0, 3.0], [3.0, 5.0, 1.0]].map(|values| values.map(f16::from_f32));
         let mut used = GroupMaker::new();

@@ -59,7 +59,9 @@ impl Solver {
             cost += weight * (entry.to_f64() - mean).powi(2);
             entry
         });
-        let entries = entries.collect();
+        let mut entries: Vec<f16> = entries.collect();
+        // Of means that have become the same one is enough.
+        entries.dedup();
         (cost <= most).then_some(entries)
     }
 
