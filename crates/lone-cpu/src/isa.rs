@@ -231,6 +231,16 @@ pub(crate) trait Simd: Copy {
 
     /// The sum of all lanes.
     fn sum(self, a: Self::F32) -> f32;
+    /// The sum of all lanes of each.
+    #[inline(always)]
+    fn sum_each(self, blocks: [Self::F32; 4]) -> [f32; 4] {
+        let mut sums = [0.0; 4];
+        for (sum, block) in sums.iter_mut().zip(blocks) {
+            *sum = self.sum(block);
+        }
+        sums
+    }
+
     /// The largest lane; unspecified where one is NaN.
     fn largest(self, a: Self::F32) -> f32;
     /// Lane `i` of block `j` of the result is lane `j` of block `i`.

@@ -18,6 +18,7 @@ mod palettes;
 mod rope;
 mod short_conv;
 mod softmax;
+mod strips;
 mod transpose;
 mod visible;
 mod weights;

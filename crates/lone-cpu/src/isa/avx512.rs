@@ -82,6 +82,7 @@ impl Simd for Avx512 {
         fn mul_power_of_two(a: F32, n: F32) -> F32;
         fn round(a: F32) -> F32;
         fn sum(a: F32) -> f32;
+        fn sum_each(blocks: [F32; 4]) -> [f32; 4];
         fn largest(a: F32) -> f32;
         fn transpose(rows: [F32; LANES]) -> [F32; LANES];
     }
@@ -211,6 +212,21 @@ fn round(a: F32) -> F32 {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn sum(a: F32) -> f32 {
     _mm512_reduce_add_ps(a)
+}
+
+/// Within the quarters of all four at once, then over the quarters.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn sum_each([a, b, c, d]: [F32; 4]) -> [f32; 4] {
+    let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    let quarters = _mm512_add_ps(_mm512_shuffle_ps::<0x44>(ab, cd), _mm512_shuffle_ps::<0xEE>(ab, cd));
+    let halves = _mm256_add_ps(_mm512_castps512_ps256(quarters), _mm512_extractf32x8_ps::<1>(quarters));
+    let sums = _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps::<1>(halves));
+    let mut out = [0.0; 4];
+    // SAFETY: the array has four elements.
+    unsafe { _mm_storeu_ps(out.as_mut_ptr(), sums) };
+    out
 }
 
 #[inline]

@@ -9,6 +9,7 @@ use super::matmul::{self, Matmul};
 use super::palettes::{
     IndexBits, Lut4, Lut6, Lut8, PaletteRows, Palettized, ShortLut4, ShortLut6, ShortLut8,
 };
+use super::strips::{self, Strips};
 use super::weights::{F16Rows, WeightRows};
 use crate::isa::LANES;
 use crate::pool::Pool;
@@ -172,7 +173,7 @@ impl Kernels {
 
     /// How many f32 of scratch [`Kernels::matmul`] needs for `cols` weights a row and `columns` columns.
     pub fn matmul_scratch_len(cols: usize, columns: usize) -> usize {
-        cols * columns
+        cols.next_multiple_of(LANES) * columns
     }
 
     /// `w (rows, cols)`, `x (cols, S)`, `y (rows, S)`: `y = blend(w x)`.
@@ -213,27 +214,34 @@ impl Kernels {
         blend: Blend,
         packed: &mut [f32],
     ) {
-        let cols = weights.cols();
-        let few = dots::suit(x.columns, cols);
-        let width = if few { 1 } else { matmul::group_width(x.columns, self.isa.tile_columns()) };
+        let (cols, columns) = (weights.cols(), x.columns);
+        if dots::suit(columns, cols) {
+            let packed = &mut packed[..cols * columns];
+            pool.for_each_chunk(packed, cols.max(1), |first, packed| {
+                matmul::pack_group(x, first, packed, cols)
+            });
+            return self.dots(pool, weights, packed, columns, y, blend);
+        }
+        let rows = rows_per_task(y.len() / columns, weights.row_bytes(), pool.threads());
+        let tile_columns = self.isa.tile_columns();
+        if strips::suit(columns, cols, tile_columns) {
+            let width = strips::width(columns);
+            pool.for_each_chunk(packed, width * cols.next_multiple_of(LANES), |group, packed| {
+                strips::pack(x, group * width, packed, cols)
+            });
+            let packed = &*packed;
+            return pool.for_each_chunk(y, rows * columns, |index, y| {
+                self.isa.run(Strips { weights, first_row: index * rows, packed, columns, y, blend });
+            });
+        }
+        let width = matmul::group_width(columns, tile_columns);
+        let packed = &mut packed[..cols * columns];
         pool.for_each_chunk(packed, (width * cols).max(1), |group, packed| {
             matmul::pack_group(x, group * width, packed, cols)
         });
         let packed = &*packed;
-        if few {
-            return self.dots(pool, weights, packed, x.columns, y, blend);
-        }
-        let rows = rows_per_task(y.len() / x.columns, weights.row_bytes(), pool.threads());
-        pool.for_each_chunk(y, rows * x.columns, |index, y| {
-            self.isa.run(Matmul {
-                weights,
-                first_row: index * rows,
-                packed,
-                width,
-                columns: x.columns,
-                y,
-                blend,
-            });
+        pool.for_each_chunk(y, rows * columns, |index, y| {
+            self.isa.run(Matmul { weights, first_row: index * rows, packed, width, columns, y, blend });
         });
     }
 }

@@ -235,7 +235,7 @@ impl<B: Width> WeightRow for PaletteRow<'_, B> {
     }
 
     #[inline(always)]
-    fn prefetch<S: Simd>(self, simd: S, chunk: usize, bytes: usize) {
-        simd.prefetch(self.indices.as_ptr().wrapping_add(chunk * B::CHUNK_BYTES + bytes));
+    fn start(self) -> *const u8 {
+        self.indices.as_ptr()
     }
 }

@@ -64,8 +64,14 @@ pub(super) trait WeightRow: Copy {
     /// The columns after the last whole chunk, then zeros.
     fn decode_rest<S: Simd>(self, simd: S, palette: &Self::Palette<S>) -> [S::F32; BLOCKS];
 
+    /// Where the row begins in memory.
+    fn start(self) -> *const u8;
+
     /// Asks for the cache line that lies `bytes` after the beginning of `chunk`, in this row or past its end.
-    fn prefetch<S: Simd>(self, simd: S, chunk: usize, bytes: usize);
+    #[inline(always)]
+    fn prefetch<S: Simd>(self, simd: S, chunk: usize, bytes: usize) {
+        simd.prefetch(self.start().wrapping_add(chunk * Self::CHUNK_BYTES + bytes));
+    }
 }
 
 /// A number as it is.
@@ -203,7 +209,7 @@ impl<T: Number> WeightRow for NumberRow<'_, T> {
     }
 
     #[inline(always)]
-    fn prefetch<S: Simd>(self, simd: S, chunk: usize, bytes: usize) {
-        self.prefetch_block(simd, BLOCKS * chunk, bytes);
+    fn start(self) -> *const u8 {
+        self.blocks.as_ptr().cast()
     }
 }
