@@ -21,7 +21,7 @@ use crate::isa::{Aligned, CACHE_LINE, Kernel, LANES, Simd};
 const DEPTH: usize = 256;
 
 /// Columns of x whose sums a task keeps at a time.
-const BATCH: usize = 128;
+const BATCH: usize = 264;
 
 /// Sixteen f32: one number for each row of a panel.
 pub(super) type Block = [f32; LANES];
