@@ -119,6 +119,12 @@ impl fmt::Display for Isa {
     }
 }
 
+/// Four and four.
+#[inline(always)]
+pub(crate) fn join<T>([a, b, c, d]: [T; 4], [e, f, g, h]: [T; 4]) -> [T; 8] {
+    [a, b, c, d, e, f, g, h]
+}
+
 /// A computation written over the vector operations of any instruction set.
 ///
 /// `run`, and whatever it calls with `simd`, is `#[inline(always)]`: only code inlined into [`Simd::run`] is
@@ -172,15 +178,17 @@ pub(crate) trait Simd: Copy {
     /// As `look_up4`, for a byte each.
     fn look_up8(self, palette: &Self::Palette8, indices: &[u8; 64]) -> [Self::F32; 4];
 
-    /// As `look_up4`, where entries are bf16 numbers too, in the order in which [`Simd::arrange`] puts 64 numbers.
+    /// The entries, which are bf16 numbers too, at 128 indices, in the order in which [`Simd::arrange`] puts 128 numbers.
     #[inline(always)]
-    fn look_up4_short(self, palette: &Self::Palette4, indices: &[u8; 32]) -> [Self::F32; 4] {
-        self.look_up4(palette, indices)
+    fn look_up4_short(self, palette: &Self::Palette4, indices: &[u8; 64]) -> [Self::F32; 8] {
+        let (first, second) = indices.split_at(32);
+        let halves = [first, second].map(|half| half.first_chunk().expect("half of them"));
+        join(self.look_up4(palette, halves[0]), self.look_up4(palette, halves[1]))
     }
 
-    /// 64 numbers in the order in which `look_up4_short` gives out entries.
+    /// 128 numbers in the order in which `look_up4_short` gives out entries.
     #[inline(always)]
-    fn arrange(self, numbers: [Self::F32; 4]) -> [Self::F32; 4] {
+    fn arrange(self, numbers: [Self::F32; 8]) -> [Self::F32; 8] {
         numbers
     }
 

@@ -65,8 +65,8 @@ impl Simd for Avx512 {
         fn look_up4(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4];
         fn look_up6(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4];
         fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4];
-        fn look_up4_short(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4];
-        fn arrange(numbers: [F32; 4]) -> [F32; 4];
+        fn look_up4_short(palette: &Palette4, indices: &[u8; 64]) -> [F32; 8];
+        fn arrange(numbers: [F32; 8]) -> [F32; 8];
         fn palette6_short(entries: &[f16; 64]) -> Palette6;
         fn palette8_short(entries: &[f16; 256]) -> Palette8;
         fn look_up6_short(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4];

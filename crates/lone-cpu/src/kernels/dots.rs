@@ -15,6 +15,9 @@ thread_local! {
     static ARRANGED: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
+/// Columns of two chunks.
+const PAIR: usize = 2 * CHUNK;
+
 /// More columns than this are faster as a matrix product.
 const MOST_COLUMNS: usize = 4;
 
@@ -43,7 +46,7 @@ pub(super) struct Dots<'a, W> {
 impl<W: WeightRows> Dots<'_, W> {
     /// Computes with the instructions of `isa`.
     pub(super) fn run_on(self, isa: Isa) {
-        if !W::Row::ARRANGED {
+        if !W::Row::PAIRED {
             return isa.run(self);
         }
         let mut memory = ARRANGED.take();
@@ -57,7 +60,7 @@ impl<W: WeightRows> Dots<'_, W> {
     }
 }
 
-/// Puts the chunks of each column of x in the order of [`Simd::arrange`].
+/// Puts each pair of chunks of each column of x in the order of [`Simd::arrange`].
 struct Arrange<'a> {
     cols: usize,
     /// `(S, cols)`
@@ -72,9 +75,9 @@ impl Kernel for Arrange<'_> {
     fn run<S: Simd>(self, simd: S) {
         let columns = self.from.chunks_exact(self.cols).zip(self.to.chunks_exact_mut(self.cols));
         for (from, to) in columns {
-            let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<CHUNK>(), to.as_chunks_mut::<CHUNK>());
+            let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<PAIR>(), to.as_chunks_mut::<PAIR>());
             for (from, to) in from.iter().zip(to) {
-                let mut blocks = [simd.splat(0.0); BLOCKS];
+                let mut blocks = [simd.splat(0.0); 2 * BLOCKS];
                 for (block, from) in blocks.iter_mut().zip(from.as_chunks().0) {
                     *block = simd.load(from);
                 }
@@ -133,7 +136,7 @@ pub(super) fn columns<const N: usize>(x: &[f32], cols: usize) -> [&[f32]; N] {
     columns
 }
 
-/// `Σ_k row[k] * x[n][k]` for each column n, the chunks of x being in the order in which the row decodes.
+/// `Σ_k row[k] * x[n][k]` for each column n, x being in the order in which the row decodes.
 #[inline(always)]
 pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(
     simd: S,
@@ -151,11 +154,24 @@ pub(super) fn dots<S: Simd, R: WeightRow, const N: usize>(
     let mut sums = [[simd.splat(0.0); BLOCKS]; N];
     let x = x.map(|x| x.as_chunks::<CHUNK>());
     let (chunks, rest) = (x[0].0.len(), x[0].1.len());
-    for chunk in 0..chunks {
+    let pairs = if R::PAIRED { chunks / 2 } else { 0 };
+    for pair in 0..pairs {
+        for line in (0..2 * R::CHUNK_BYTES).step_by(CACHE_LINE) {
+            row.prefetch(simd, 2 * pair, ahead + line);
+        }
+        let weights = row.decode_pair(simd, palette, pair);
+        for (sums, x) in sums.iter_mut().zip(x) {
+            let x = x.0[2 * pair..].as_flattened().as_chunks().0;
+            for (i, (weights, x)) in weights.into_iter().zip(x).enumerate() {
+                sums[i % chains] = simd.mul_add(weights, simd.load(x), sums[i % chains]);
+            }
+        }
+    }
+    for chunk in 2 * pairs..chunks {
         for line in (0..R::CHUNK_BYTES).step_by(CACHE_LINE) {
             row.prefetch(simd, chunk, ahead + line);
         }
-        let weights = row.decode_arranged(simd, palette, chunk);
+        let weights = row.decode(simd, palette, chunk);
         for (sums, x) in sums.iter_mut().zip(x) {
             for (i, (weights, x)) in weights.into_iter().zip(x.0[chunk].as_chunks().0).enumerate() {
                 sums[i % chains] = simd.mul_add(weights, simd.load(x), sums[i % chains]);

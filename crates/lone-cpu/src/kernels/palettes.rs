@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use half::f16;
 
 use super::weights::{BLOCKS, CHUNK, Palette, WeightRow, WeightRows};
-use crate::isa::{LANES, Simd};
+use crate::isa::{LANES, Simd, join};
 
 /// The width of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,18 +92,22 @@ pub(super) trait Width: Copy + Sync {
     /// Makes one ready.
     fn palette<S: Simd>(simd: S, entries: &[f16]) -> Self::Palette<S>;
 
-    /// Whether [`Width::look_up_arranged`] is [`Simd::look_up4_short`], which may have an order of its own.
-    const ARRANGED: bool;
-
     /// The entries at 64 indices.
     fn look_up<S: Simd>(simd: S, palette: &Self::Palette<S>, indices: &[u8]) -> [S::F32; BLOCKS];
 
-    /// As `look_up`, in the order of `Simd::arrange` if `ARRANGED`.
-    fn look_up_arranged<S: Simd>(simd: S, palette: &Self::Palette<S>, indices: &[u8]) -> [S::F32; BLOCKS];
+    /// [`WeightRow::PAIRED`]
+    const PAIRED: bool = false;
+
+    /// The entries at 128 indices, in the order of [`Simd::arrange`] if `PAIRED`.
+    #[inline(always)]
+    fn look_up_pair<S: Simd>(simd: S, palette: &Self::Palette<S>, indices: &[u8]) -> [S::F32; 2 * BLOCKS] {
+        let (first, second) = indices.split_at(Self::CHUNK_BYTES);
+        join(Self::look_up(simd, palette, first), Self::look_up(simd, palette, second))
+    }
 }
 
 macro_rules! widths {
-    ($($name:ident: $bits:literal, $palette:ident, $make:ident, $look_up:ident, $arranged:literal, $look_up_arranged:ident;)*) => {
+    ($($name:ident: $bits:literal, $palette:ident, $make:ident, $look_up:ident $(, in pairs $look_up_pair:ident)?;)*) => {
         $(
             #[derive(Clone, Copy)]
             pub(super) struct $name;
@@ -111,7 +115,6 @@ macro_rules! widths {
             impl Width for $name {
                 const CHUNK_BYTES: usize = CHUNK * $bits / 8;
                 const ENTRIES: usize = 1 << $bits;
-                const ARRANGED: bool = $arranged;
                 type Palette<S: Simd> = S::$palette;
 
                 #[inline(always)]
@@ -124,22 +127,30 @@ macro_rules! widths {
                     simd.$look_up(palette, indices.first_chunk().expect("a whole chunk"))
                 }
 
-                #[inline(always)]
-                fn look_up_arranged<S: Simd>(simd: S, palette: &S::$palette, indices: &[u8]) -> [S::F32; BLOCKS] {
-                    simd.$look_up_arranged(palette, indices.first_chunk().expect("a whole chunk"))
-                }
+                $(
+                    const PAIRED: bool = true;
+
+                    #[inline(always)]
+                    fn look_up_pair<S: Simd>(
+                        simd: S,
+                        palette: &S::$palette,
+                        indices: &[u8],
+                    ) -> [S::F32; 2 * BLOCKS] {
+                        simd.$look_up_pair(palette, indices.first_chunk().expect("a whole pair"))
+                    }
+                )?
             }
         )*
     };
 }
 
 widths! {
-    Lut4: 4, Palette4, palette4, look_up4, false, look_up4;
-    Lut6: 6, Palette6, palette6, look_up6, false, look_up6;
-    Lut8: 8, Palette8, palette8, look_up8, false, look_up8;
-    ShortLut4: 4, Palette4, palette4, look_up4, true, look_up4_short;
-    ShortLut6: 6, Palette6, palette6_short, look_up6_short, false, look_up6_short;
-    ShortLut8: 8, Palette8, palette8_short, look_up8_short, false, look_up8_short;
+    Lut4: 4, Palette4, palette4, look_up4;
+    Lut6: 6, Palette6, palette6, look_up6;
+    Lut8: 8, Palette8, palette8, look_up8;
+    ShortLut4: 4, Palette4, palette4, look_up4, in pairs look_up4_short;
+    ShortLut6: 6, Palette6, palette6_short, look_up6_short;
+    ShortLut8: 8, Palette8, palette8_short, look_up8_short;
 }
 
 /// A matrix of indices of one width.
@@ -206,7 +217,7 @@ impl<B: Width> WeightRow for PaletteRow<'_, B> {
     type Palette<S: Simd> = B::Palette<S>;
 
     const CHUNK_BYTES: usize = B::CHUNK_BYTES;
-    const ARRANGED: bool = B::ARRANGED;
+    const PAIRED: bool = B::PAIRED;
 
     #[inline(always)]
     fn decode<S: Simd>(self, simd: S, palette: &B::Palette<S>, chunk: usize) -> [S::F32; BLOCKS] {
@@ -214,8 +225,8 @@ impl<B: Width> WeightRow for PaletteRow<'_, B> {
     }
 
     #[inline(always)]
-    fn decode_arranged<S: Simd>(self, simd: S, palette: &B::Palette<S>, chunk: usize) -> [S::F32; BLOCKS] {
-        B::look_up_arranged(simd, palette, &self.indices[chunk * B::CHUNK_BYTES..])
+    fn decode_pair<S: Simd>(self, simd: S, palette: &B::Palette<S>, pair: usize) -> [S::F32; 2 * BLOCKS] {
+        B::look_up_pair(simd, palette, &self.indices[2 * pair * B::CHUNK_BYTES..])
     }
 
     /// A palette may hold infinities, so what stands for no column is made zero.

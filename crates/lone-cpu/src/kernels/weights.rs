@@ -4,7 +4,7 @@ use std::array::from_fn;
 
 use half::f16;
 
-use crate::isa::{LANES, Simd};
+use crate::isa::{LANES, Simd, join};
 
 /// Columns decoded at a time.
 pub(super) const CHUNK: usize = 64;
@@ -49,16 +49,16 @@ pub(super) trait WeightRow: Copy {
 
     /// Bytes from one chunk to the next.
     const CHUNK_BYTES: usize;
-    /// Whether [`WeightRow::decode_arranged`] has an order of its own.
-    const ARRANGED: bool = false;
+    /// Whether [`WeightRow::decode_pair`] is faster than `decode`, and has the order of [`Simd::arrange`].
+    const PAIRED: bool = false;
 
     /// Whole chunk `chunk` in f32, exactly.
     fn decode<S: Simd>(self, simd: S, palette: &Self::Palette<S>, chunk: usize) -> [S::F32; BLOCKS];
 
-    /// As `decode`, maybe faster, in the order in which [`Simd::arrange`] puts x if [`WeightRow::ARRANGED`].
+    /// Whole chunks `2 * pair` and `2 * pair + 1`.
     #[inline(always)]
-    fn decode_arranged<S: Simd>(self, simd: S, palette: &Self::Palette<S>, chunk: usize) -> [S::F32; BLOCKS] {
-        self.decode(simd, palette, chunk)
+    fn decode_pair<S: Simd>(self, simd: S, palette: &Self::Palette<S>, pair: usize) -> [S::F32; 2 * BLOCKS] {
+        join(self.decode(simd, palette, 2 * pair), self.decode(simd, palette, 2 * pair + 1))
     }
 
     /// The columns after the last whole chunk, then zeros.

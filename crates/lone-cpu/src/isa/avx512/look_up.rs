@@ -112,33 +112,39 @@ pub(super) fn look_up4(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4] {
     entries
 }
 
-/// A byte for each 16 bits: a permutation looks at the lowest five, of which the entries make one the same as the other,
-/// so that its lower index needs no mask, and the upper one a shift.
+/// 16 bits at a time, which are four indices. A permutation looks at the lowest five, of which the entries make one the same
+/// as the other, so that an index needs a shift and no mask. The first of those in lower halves come first, then the
+/// second, the third and the fourth, then those in upper halves.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn look_up4_short(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4] {
-    // SAFETY: the reference covers 32 bytes.
-    let indices = _mm512_cvtepu8_epi16(unsafe { _mm256_loadu_si256(indices.as_ptr().cast()) });
-    let first = _mm512_permutexvar_epi16(indices, palette.1);
-    let second = _mm512_permutexvar_epi16(_mm512_srli_epi16::<4>(indices), palette.1);
-    let ([a, b], [c, d]) = (halves(first), halves(second));
-    [a, b, c, d]
+pub(super) fn look_up4_short(palette: &Palette4, indices: &[u8; 64]) -> [F32; 8] {
+    let fours = load_64(indices);
+    let [a, e] = halves(_mm512_permutexvar_epi16(fours, palette.1));
+    let [b, f] = halves(_mm512_permutexvar_epi16(_mm512_srli_epi16::<4>(fours), palette.1));
+    let [c, g] = halves(_mm512_permutexvar_epi16(_mm512_srli_epi16::<8>(fours), palette.1));
+    let [d, h] = halves(_mm512_permutexvar_epi16(_mm512_srli_epi16::<12>(fours), palette.1));
+    [a, b, c, d, e, f, g, h]
 }
 
-/// Every fourth number from 0, 2, 1 and 3 on.
+/// Every eighth number from each of the first eight on.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn arrange([a, b, c, d]: [F32; 4]) -> [F32; 4] {
+pub(super) fn arrange(numbers: [F32; 8]) -> [F32; 8] {
+    evens_and_odds(evens_and_odds(evens_and_odds(numbers)))
+}
+
+/// Of two blocks at a time the numbers at even places, then those at odd places.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn evens_and_odds(numbers: [F32; 8]) -> [F32; 8] {
     let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-    let (even_ab, odd_ab) = (_mm512_permutex2var_ps(a, even, b), _mm512_permutex2var_ps(a, odd, b));
-    let (even_cd, odd_cd) = (_mm512_permutex2var_ps(c, even, d), _mm512_permutex2var_ps(c, odd, d));
-    [
-        _mm512_permutex2var_ps(even_ab, even, even_cd),
-        _mm512_permutex2var_ps(even_ab, odd, even_cd),
-        _mm512_permutex2var_ps(odd_ab, even, odd_cd),
-        _mm512_permutex2var_ps(odd_ab, odd, odd_cd),
-    ]
+    let mut out = numbers;
+    for (i, two) in numbers.as_chunks::<2>().0.iter().enumerate() {
+        out[i] = _mm512_permutex2var_ps(two[0], even, two[1]);
+        out[4 + i] = _mm512_permutex2var_ps(two[0], odd, two[1]);
+    }
+    out
 }
 
 #[inline]
