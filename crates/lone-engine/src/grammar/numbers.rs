@@ -52,8 +52,9 @@ pub(super) fn check_constant(number: &Number) -> Result<(), String> {
     let value = as_double(number);
     let is_exact = match number.as_i128() {
         Some(exact) => value.abs() <= MOST && value as i128 == exact,
-        // With more, the last digit may be another one already where it was read.
-        None => significand(value) < 1e15,
+        // What is not whole is its double, as whoever reads the answer has it too. A whole one that is a double may have
+        // lost digits where it was read.
+        None => value.fract() != 0.0 || significand(value) < 1e15,
     };
     if is_exact { Ok(()) } else { Err(format!("{number}, which has more digits than are supported")) }
 }
@@ -181,11 +182,13 @@ mod tests {
         for text in ["1", "-1.5", "1e300", "9007199254740992", "1152921504606846976"] {
             assert_eq!(check_constant(&number(text)), Ok(()), "{text}");
         }
-        for text in ["0.1", "-0.333333333333333", "6.02214076e23"] {
+        for text in ["0.1", "-0.12345678901234568", "3.141592653589793", "5e-324", "6.02214076e23"] {
             assert_eq!(check_constant(&number(text)), Ok(()), "{text}");
+            let said: f64 = number(text).to_string().parse().unwrap();
+            assert_eq!(Ok(said), text.parse(), "{text}");
         }
         let refused =
-            ["9007199254740993", "18446744073709551615", "9223372036854775807", "0.12345678901234568"];
+            ["9007199254740993", "18446744073709551615", "9223372036854775807", "36893488147419103233"];
         for text in refused {
             assert!(check_constant(&number(text)).is_err(), "{text}");
         }

@@ -312,6 +312,18 @@ fn keywords_are_read_together_wherever_they_stand() {
 }
 
 #[test]
+fn a_fraction_of_as_many_digits_as_a_double_has_is_said_as_it_is() {
+    let read = |text: &str| serde_json::from_str(text).unwrap();
+    // Of the last, reading that does not keep all digits makes another double.
+    let table = [
+        (json!({"const": 0.123_456_789_012_345_68}), "0.12345678901234568", "0.12345678901234567"),
+        (json!({"enum": [1, -7.141592653589793]}), "-7.141592653589793", "-7.141592653589794"),
+        (read(r#"{"const": 94.52706955539223}"#), "94.52706955539223", "94.52706955539225"),
+    ];
+    assert_told_apart(table);
+}
+
+#[test]
 fn patterns_that_meet_on_no_string_may_be_many() {
     let tokenizer = tokenizer();
     let mut properties: Map<String, Value> =
