@@ -27,16 +27,46 @@ impl Session {
         runtime: &mut Runtime,
         role: Option<Role>,
         tokens: &[u32],
+        visit: impl FnMut(&Observed<'_>),
+    ) -> Result<(), EngineError> {
+        let choose = |runtime: &Runtime, ctx, tokens| match role {
+            None => Ok(runtime.pipeline_for(ctx, tokens)),
+            Some(role) => runtime.pipeline_of(ctx, role, None),
+        };
+        self.observe_on(runtime, choose, tokens, visit)
+    }
+
+    /// The same by passes of `shape`: its role, and how many tokens a pass has.
+    ///
+    /// # Errors
+    /// As [`Session::observe`], for a shape that is not loaded too.
+    pub fn observe_by(
+        &mut self,
+        runtime: &mut Runtime,
+        (role, pass_tokens): (Role, usize),
+        tokens: &[u32],
+        visit: impl FnMut(&Observed<'_>),
+    ) -> Result<(), EngineError> {
+        let choose = |runtime: &Runtime, ctx, _| runtime.pipeline_of(ctx, role, Some(pass_tokens));
+        self.observe_on(runtime, choose, tokens, visit)
+    }
+
+    /// By the pipelines that `choose` names, given the context and how many tokens are left.
+    fn observe_on(
+        &mut self,
+        runtime: &mut Runtime,
+        choose: impl Fn(&Runtime, usize, usize) -> Result<usize, RequestError>,
+        tokens: &[u32],
         mut visit: impl FnMut(&Observed<'_>),
     ) -> Result<(), EngineError> {
         let mut rest = tokens;
         let mut logits = Vec::new();
         while !rest.is_empty() {
-            let mut pipeline = self.pipeline_to_observe(runtime, role, rest.len())?;
+            let mut pipeline = choose(runtime, self.rung(), rest.len())?;
             let (block, after) = rest.split_at(rest.len().min(runtime.pipelines[pipeline].tokens));
             if self.position() + block.len() > self.rung() && block.len() <= self.remaining() {
                 self.make_room(block.len())?;
-                pipeline = self.pipeline_to_observe(runtime, role, block.len())?;
+                pipeline = choose(runtime, self.rung(), block.len())?;
             }
             let vocab_size = runtime.facts().vocab_size;
             logits.resize(block.len() * vocab_size, 0.0);
@@ -51,27 +81,19 @@ impl Session {
         }
         Ok(())
     }
-
-    fn pipeline_to_observe(
-        &self,
-        runtime: &Runtime,
-        role: Option<Role>,
-        tokens: usize,
-    ) -> Result<usize, RequestError> {
-        match role {
-            None => Ok(runtime.pipeline_for(self.rung(), tokens)),
-            Some(role) => runtime.pipeline_of(self.rung(), role),
-        }
-    }
 }
 
 impl Runtime {
-    fn pipeline_of(&self, ctx: usize, role: Role) -> Result<usize, RequestError> {
-        let is = |pipeline: &Pipeline| (pipeline.ctx, pipeline.role) == (ctx, role);
+    /// The first of `role`, of `tokens` tokens a pass if that is said.
+    fn pipeline_of(&self, ctx: usize, role: Role, tokens: Option<usize>) -> Result<usize, RequestError> {
+        let is = |pipeline: &Pipeline| {
+            (pipeline.ctx, pipeline.role) == (ctx, role)
+                && tokens.is_none_or(|tokens| tokens == pipeline.tokens)
+        };
         self.pipelines.iter().position(is).ok_or_else(|| RequestError::Setting {
             field: "function",
-            found: format!("{role:?}"),
-            allowed: "a role the bundle was converted and loaded with",
+            found: tokens.map_or_else(|| format!("{role:?}"), |tokens| format!("{role:?} of {tokens}")),
+            allowed: "a shape the bundle was converted and loaded with",
         })
     }
 }

@@ -32,7 +32,7 @@ pub struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// An empty session that reads by passes of `role`.
+    /// An empty session that reads by passes of `role`, the shortest there are.
     ///
     /// # Errors
     /// [`VerifyError::Engine`] if there is no memory for its caches.
@@ -43,6 +43,16 @@ impl<'a> Candidate<'a> {
         let pass_tokens = shape.map_or(1, |(_, tokens, _)| tokens);
         let record = Record { tokens: vec![], positions: vec![], states: vec![], logits: vec![] };
         Ok(Candidate { runtime, session, role, pass_tokens, record, next: None })
+    }
+
+    /// The same, by passes of `tokens` tokens; of a size that is not loaded, the first is refused.
+    ///
+    /// # Panics
+    /// If `tokens` is 0.
+    #[must_use]
+    pub fn by_passes_of(self, tokens: usize) -> Self {
+        assert_ne!(tokens, 0, "a pass has tokens");
+        Candidate { pass_tokens: tokens, ..self }
     }
 
     /// Reads `tokens` and writes down the positions that are `wanted`.
@@ -63,7 +73,7 @@ impl<'a> Candidate<'a> {
             }
             let layer_count = self.runtime.facts().layers.len();
             let (record, next) = (&mut self.record, &mut self.next);
-            self.session.observe(self.runtime, Some(self.role), pass, |observed| {
+            self.session.observe_by(self.runtime, (self.role, self.pass_tokens), pass, |observed| {
                 *next = Some(argmax(observed.logits).id);
                 if wanted(observed.position) {
                     record.note(observed, layer_count);

@@ -44,6 +44,26 @@ fn every_shape_says_the_same_past_several_wraps_of_the_ring() {
 }
 
 #[test]
+fn passes_of_a_shape_that_is_asked_for_are_of_no_other() {
+    let shapes = vec![(Role::Decode, 1), (Role::Prefill, 4), (Role::Prefill, 8)];
+    let spec = Spec { shapes, ..Spec::default() };
+    let tokens = tokens(9);
+    let expected = reference(&tokens, spec.window);
+    let passes = |shape| {
+        let (mut runtime, mut session) = start(&spec);
+        let check = |observed: &crate::Observed<'_>| {
+            assert_eq!(observed.logits, expected[observed.position], "{shape:?}");
+        };
+        let observed = session.observe_by(&mut runtime, shape, &tokens, check);
+        observed.map(|()| session.counters().passes)
+    };
+    assert_eq!(passes((Role::Prefill, 4)).unwrap(), 3);
+    assert_eq!(passes((Role::Prefill, 8)).unwrap(), 2);
+    let error = passes((Role::Prefill, 16)).unwrap_err().to_string();
+    assert!(error.contains("Prefill of 16"), "{error}");
+}
+
+#[test]
 fn the_last_block_of_a_prompt_is_one_padded_pass() {
     let (mut runtime, mut session) = start(&Spec::default());
     session.extend(&mut runtime, &tokens(23)).unwrap();

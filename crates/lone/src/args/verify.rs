@@ -37,7 +37,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "own|hf|FILE", default_value = "own", help_heading = COMPARISON)]
     pub(crate) reference: ReferenceChoice,
 
-    /// The shape of pass that reads the prompt
+    /// The kind of pass that reads the prompt, in every size the bundle has
     #[arg(long, value_enum, value_name = "FUNCTION", default_value_t = FunctionChoice::Decode)]
     #[arg(help_heading = COMPARISON)]
     pub(crate) function: FunctionChoice,

@@ -55,6 +55,7 @@ fn the_report_shows_likeliest_tokens_side_by_side_and_every_layer() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     for part in [
         "tiny-lfm3 on cpu, against the checkpoint in f32",
+        " by decode passes of 1 token\n",
         "files are as written",
         "next token   reference",
         "layer 4     sliding attention",
@@ -63,6 +64,7 @@ fn the_report_shows_likeliest_tokens_side_by_side_and_every_layer() {
     ] {
         assert!(outcome.stdout.contains(part), "no {part:?} in {}", outcome.stdout);
     }
+    assert!(outcome.stderr.contains("the reference reads "), "{}", outcome.stderr);
 }
 
 #[test]
@@ -98,6 +100,24 @@ fn a_record_of_transformers_takes_the_place_of_prompt_and_checkpoint() {
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         assert_eq!((&report["tokens"], &report["function"]), (&600.into(), &function.into()));
     }
+}
+
+#[test]
+fn prefill_is_verified_in_every_size_and_the_report_is_of_the_least_alike() {
+    let machine = with_bundle(&["--prefill", "16,64,7"]);
+    let flags = ["verify", "--bundle", "bundle", "--reference", &golden(), "--function", "prefill"];
+    let report = json(&machine.run(&[&flags[..], &["--json"]].concat()));
+    let passes = report["passes"].as_array().unwrap();
+    let sizes: Vec<u64> = passes.iter().map(|pass| pass["tokens"].as_u64().unwrap()).collect();
+    assert_eq!(sizes, [7, 16, 64]);
+    let means: Vec<f64> = passes.iter().map(|pass| pass["cosine"]["mean"].as_f64().unwrap()).collect();
+    let least = means.iter().copied().fold(1.0, f64::min);
+    assert!(least > 0.9999 && report["logits"]["cosine"]["mean"] == least, "{report:#}");
+    let outcome = machine.run(&flags);
+    for line in ["  600 tokens by prefill passes; ", "\n    of     7  mean cosine of logits "] {
+        assert!(outcome.stdout.contains(line), "no {line:?} in {}", outcome.stdout);
+    }
+    assert!(!outcome.stderr.contains("the reference reads"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -7,13 +7,15 @@ use lone_bundle::{Bundle, ModelFacts, Role};
 use lone_engine::{LoadOptions, Runtime};
 use lone_lfm::{Checkpoint, Tokenizer};
 use lone_mil::{Backend, Interpreter, Reference};
-use lone_verify::{Candidate, RangeWatch, Ranges, Record, Transformers, Watch};
+use lone_verify::{Candidate, Drift, RangeWatch, Ranges, Record, Transformers, Watch};
 
+use super::report::PassReport;
 use crate::args::{FunctionChoice, ReferenceChoice, VerifyArgs};
 use crate::commands::Context;
 use crate::failure::{Failure, UserError};
 use crate::interrupt::Interrupt;
 use crate::prompt::Prompt;
+use crate::quantity::counted;
 use crate::source::{CheckpointDir, ModelSource};
 use crate::ui::Progress;
 use crate::{bundle, conversion, converted};
@@ -40,7 +42,12 @@ enum Rival {
 /// What came of it.
 pub(super) struct Outcome {
     pub(super) reference: Record,
+    /// By the passes that were least like the reference.
     pub(super) candidate: Record,
+    /// How far those two are apart.
+    pub(super) drift: Drift,
+    /// How alike the logits are by each size of pass, the smallest first.
+    pub(super) passes: Vec<PassReport>,
     /// Length of what both were given; what follows is the candidate's answer.
     pub(super) prompt_tokens: usize,
     /// The candidate's answer, if one was asked for.
@@ -94,22 +101,59 @@ impl Contest {
         Ok(Contest { dir, bundle, tokenizer, role, rival, tokens, max_new_tokens, with_ranges })
     }
 
-    /// Has both sides read the tokens, the bundle on `backend`.
+    /// Has both sides read the tokens, the bundle on `backend` by passes of every size.
     pub(super) fn run(&self, backend: &dyn Backend, context: &Context) -> Result<Outcome, Failure> {
         let mut runtime = self.load(backend)?;
-        let mut candidate = Candidate::new(&mut runtime, self.role)?;
+        let sizes = self.pass_sizes(&runtime);
+        let (mut candidate, answer) = self.candidate(&mut runtime, context)?;
+        if !matches!(self.rival, Rival::Recorded(_)) {
+            let tokens = counted(candidate.tokens.len(), "token");
+            context.ui.note(format_args!("the reference reads {tokens}"));
+        }
+        let reference = self.rival.record(&candidate.tokens, &self.bundle, &context.interrupt)?;
+        let mut drift = Drift::between(&reference, &candidate);
+        let mut passes = vec![PassReport { tokens: sizes[0], cosine: drift.logits }];
+        for &size in &sizes[1..] {
+            let other = self.reading(&mut runtime, size, &reference.tokens, context)?;
+            let other_drift = Drift::between(&reference, &other);
+            passes.push(PassReport { tokens: size, cosine: other_drift.logits });
+            if other_drift.logits.mean < drift.logits.mean {
+                (candidate, drift) = (other, other_drift);
+            }
+        }
+        let ranges = if self.with_ranges { Some(self.ranges(&candidate.tokens, context)?) } else { None };
+        let (prompt_tokens, answer) = (self.tokens.len(), (self.max_new_tokens > 0).then_some(answer));
+        Ok(Outcome { reference, candidate, drift, passes, prompt_tokens, answer, ranges })
+    }
+
+    /// What the bundle makes of the prompt by the smallest passes, and how it goes on.
+    fn candidate(&self, runtime: &mut Runtime, context: &Context) -> Result<(Record, Vec<u32>), Failure> {
+        let mut candidate = Candidate::new(runtime, self.role)?;
         let most_tokens = self.tokens.len().saturating_add(self.max_new_tokens).min(self.ctx());
         let mut reader = Reader::new("reading", most_tokens, context);
         candidate.read(&self.tokens, &|position| self.rival.has(position), &mut reader)?;
         let stop_tokens = &self.bundle.model.eos_token_ids;
         let answer = candidate.answer(self.max_new_tokens, stop_tokens, &mut reader)?;
-        drop(reader);
-        let candidate = candidate.into_record();
-        context.ui.note(format_args!("the reference reads {} tokens", candidate.tokens.len()));
-        let reference = self.rival.record(&candidate.tokens, &self.bundle, &context.interrupt)?;
-        let ranges = if self.with_ranges { Some(self.ranges(&candidate.tokens, context)?) } else { None };
-        let answer = (self.max_new_tokens > 0).then_some(answer);
-        Ok(Outcome { reference, candidate, prompt_tokens: self.tokens.len(), answer, ranges })
+        Ok((candidate.into_record(), answer))
+    }
+
+    /// What the bundle makes of `tokens` by passes of `size`.
+    fn reading(
+        &self,
+        runtime: &mut Runtime,
+        size: usize,
+        tokens: &[u32],
+        context: &Context,
+    ) -> Result<Record, Failure> {
+        let mut reader = Reader::new(&format!("reading by {size}"), tokens.len(), context);
+        let mut candidate = Candidate::new(runtime, self.role)?.by_passes_of(size);
+        candidate.read(tokens, &|position| self.rival.has(position), &mut reader)?;
+        Ok(candidate.into_record())
+    }
+
+    /// Tokens a pass of each shape that is tested, the smallest first; there is one, since the role has a function.
+    fn pass_sizes(&self, runtime: &Runtime) -> Vec<usize> {
+        runtime.shapes().filter(|shape| shape.0 == self.role).map(|(_, tokens, _)| tokens).collect()
     }
 
     /// Tokens that both can read, answer included.
@@ -132,8 +176,12 @@ impl Contest {
         let interpreter = Interpreter::<Reference>::new();
         let watch = RangeWatch::new(&interpreter);
         let mut runtime = self.load(&watch)?;
-        let mut reader = Reader::new("looking at ranges", tokens.len(), context);
-        Candidate::new(&mut runtime, self.role)?.read(tokens, &|_| false, &mut reader)?;
+        let sizes = self.pass_sizes(&runtime);
+        let mut reader = Reader::new("looking at ranges", sizes.len() * tokens.len(), context);
+        for size in sizes {
+            let mut candidate = Candidate::new(&mut runtime, self.role)?.by_passes_of(size);
+            candidate.read(tokens, &|_| false, &mut reader)?;
+        }
         Ok(watch.ranges())
     }
 

@@ -2,7 +2,7 @@
 
 use lone_bundle::{LayerKind, Role};
 use lone_lfm::{SpecialText, Stage, Tokenizer};
-use lone_verify::{Agreement, Drift, Similarity, likeliest};
+use lone_verify::{Agreement, Similarity, likeliest};
 use serde::Serialize;
 
 use super::answer::AnswerReport;
@@ -28,6 +28,8 @@ pub(super) struct Report {
     pub(super) reference: &'static str,
     /// Tokens read, the answer's included.
     tokens: usize,
+    /// By passes of each size; all else is of the first that was least alike.
+    passes: Vec<PassReport>,
     /// Files that were compared with their hashes.
     files: usize,
     pub(super) logits: LogitsReport,
@@ -38,6 +40,14 @@ pub(super) struct Report {
     ranges: Option<RangesReport>,
     pub(super) min_cos: f64,
     passed: bool,
+}
+
+/// How alike the logits are by passes of one size.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct PassReport {
+    /// Tokens a pass.
+    pub(super) tokens: usize,
+    pub(super) cosine: Similarity,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,7 +88,7 @@ impl Report {
         backend: &'static str,
         outcome: &Outcome,
     ) -> Self {
-        let drift = Drift::between(&outcome.reference, &outcome.candidate);
+        let drift = &outcome.drift;
         let facts = &contest.bundle.model;
         let hidden = drift.stages.iter().map(|drift| StageReport::new(drift.stage, drift.similarity, facts));
         Report {
@@ -88,6 +98,7 @@ impl Report {
             function: contest.role,
             reference: contest.rival(),
             tokens: outcome.candidate.tokens.len(),
+            passes: outcome.passes.clone(),
             files: contest.bundle.files.len(),
             hidden: hidden.collect(),
             answer: AnswerReport::of(contest, outcome),
@@ -96,7 +107,7 @@ impl Report {
             passed: drift.logits.mean >= args.min_cos,
             logits: LogitsReport {
                 cosine: drift.logits,
-                argmax: drift.argmax,
+                argmax: drift.argmax.clone(),
                 top: ranks(outcome, contest.tokenizer.as_deref()),
             },
         }
@@ -116,8 +127,7 @@ impl Report {
     pub(super) fn print(&self, ui: &Ui) -> Result<(), Failure> {
         let Report { model, backend, reference, .. } = self;
         ui.heading(format_args!("{model} on {backend}, against {reference}"))?;
-        let function = format!("{:?}", self.function).to_lowercase();
-        ui.line(format_args!("  {} by {function} passes", counted(self.tokens, "token")))?;
+        self.print_passes(ui)?;
         ui.line(format_args!("  all {} are as written", counted(self.files, "file")))?;
         self.logits.print(ui)?;
         print_hidden(&self.hidden, ui)?;
@@ -134,6 +144,19 @@ impl Report {
             ))?;
         }
         Ok(())
+    }
+
+    /// What was read, and how, in as many lines as there are sizes.
+    fn print_passes(&self, ui: &Ui) -> Result<(), Failure> {
+        let function = format!("{:?}", self.function).to_lowercase();
+        let what = format!("{} by {function} passes", counted(self.tokens, "token"));
+        if let [pass] = &self.passes[..] {
+            return ui.line(format_args!("  {what} of {}", counted(pass.tokens, "token")));
+        }
+        ui.line(format_args!("  {what}; what follows is of the size that is least alike"))?;
+        self.passes.iter().try_for_each(|PassReport { tokens, cosine }| {
+            ui.line(format_args!("    of {tokens:>5}  mean cosine of logits {:.7}", cosine.mean))
+        })
     }
 }
 
