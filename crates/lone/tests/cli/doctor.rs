@@ -82,6 +82,19 @@ fn a_bundle_that_was_changed_is_not_well() {
 }
 
 #[test]
+fn a_bundle_that_cannot_decode_is_refused_before_anything_runs() {
+    let machine = Machine::new();
+    let flags = ["--out", "bundle", "--ctx", "64", "--prefill", "16", "--prefill-only"];
+    assert_eq!(machine.run(&[&["convert", "--model", "demo"][..], &flags].concat()).code, 0);
+    let outcome = machine.run(&["doctor", "--bundle", "bundle"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (1, ""));
+    insta::assert_snapshot!(outcome.stderr, @r"
+    error: tiny-lfm3 has no decode functions, and `lone doctor` decodes with every backend
+     hint: convert without --prefill-only, or compare with `lone verify --function prefill`
+    ");
+}
+
+#[test]
 fn warming_loads_every_function_of_every_package() {
     let machine = Machine::new();
     let flags = ["--out", "bundle", "--ctx", "64", "--prefill", "16", "--spec-drafts", "3"];

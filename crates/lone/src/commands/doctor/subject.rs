@@ -11,7 +11,7 @@ use lone_verify::{Candidate, Record};
 
 use crate::args::DoctorArgs;
 use crate::commands::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, UserError};
 use crate::prompt::Prompt;
 use crate::source::ModelSource;
 use crate::{bundle, converted};
@@ -56,6 +56,7 @@ impl Subject {
             }
         };
         let bundle = Bundle::open(&dir)?;
+        check_decodes(&bundle)?;
         let damaged = bundle::damaged_files(&bundle, &dir, &context.ui)?;
         let damaged = damaged.into_iter().map(|file| file.path).collect();
         let tokens = tokens(&dir, &bundle)?;
@@ -81,6 +82,19 @@ impl Subject {
         roles.dedup();
         roles
     }
+}
+
+/// Refuses a bundle that cannot generate, which is half of what is examined.
+fn check_decodes(bundle: &Bundle) -> Result<(), UserError> {
+    let mut functions = bundle.chunks().flat_map(|graph| &graph.functions);
+    if functions.any(|function| function.role == Role::Decode) {
+        return Ok(());
+    }
+    Err(UserError::new(format_args!(
+        "{} has no decode functions, and `lone doctor` decodes with every backend",
+        bundle.model.name
+    ))
+    .with_hint("convert without --prefill-only, or compare with `lone verify --function prefill`"))
 }
 
 fn options() -> ConvertOptions {
