@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The plans of all functions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
     /// The system that was asked, such as `Apple M1, macOS 15.1`.
     pub system: String,
@@ -14,7 +14,7 @@ pub struct Placement {
 }
 
 /// The plan of one function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FunctionPlacement {
     /// The package it is in.
     pub package: String,
@@ -27,7 +27,7 @@ pub struct FunctionPlacement {
 }
 
 /// An operation that does not run on the Neural Engine, or is not known to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlacedOp {
     /// Name of its first result.
     pub name: String,
@@ -35,6 +35,9 @@ pub struct PlacedOp {
     pub operator: String,
     /// Where it runs: `cpu`, `gpu` or [`PlacedOp::UNKNOWN`].
     pub device: String,
+    /// Its share of the function's cost, 0 to 1, where Core ML estimates one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
 }
 
 impl PlacedOp {

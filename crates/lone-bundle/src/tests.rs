@@ -56,7 +56,7 @@ fn bundle() -> Bundle {
 
 #[test]
 fn counts_of_operations_that_no_program_can_have_are_no_panic() {
-    let op = PlacedOp { name: "a".into(), operator: "conv".into(), device: "cpu".into() };
+    let op = PlacedOp { name: "a".into(), operator: "conv".into(), device: "cpu".into(), cost: None };
     let function = FunctionPlacement {
         package: "chunk_00.mlpackage".into(),
         function: "decode".into(),
@@ -93,7 +93,13 @@ fn what_is_saved_is_what_is_opened() {
 fn a_placement_is_saved_and_does_not_make_another_bundle_of_it() {
     let (dir, mut bundle) = with_table(&[1; 80]);
     let identity = bundle.identity();
-    let elsewhere = PlacedOp { name: "k_1_new".into(), operator: "concat".into(), device: "cpu".into() };
+    let op = |name: &str, device: &str, cost| PlacedOp {
+        name: name.into(),
+        operator: "concat".into(),
+        device: device.into(),
+        cost,
+    };
+    let elsewhere = op("k_1_new", "cpu", Some(0.1));
     let function = |neural_engine, elsewhere| FunctionPlacement {
         package: "chunk_00.mlpackage".into(),
         function: "decode".into(),
@@ -113,8 +119,7 @@ fn a_placement_is_saved_and_does_not_make_another_bundle_of_it() {
     assert!((placement.neural_engine_share().unwrap() - 0.9).abs() < 1e-12);
     assert!((placement.functions[1].neural_engine_share().unwrap() - 0.75).abs() < 1e-12);
     assert_eq!(function(0, vec![]).neural_engine_share(), None, "nothing is known of no operations");
-    let unknown =
-        |name: &str| PlacedOp { name: name.into(), operator: "add".into(), device: "unknown".into() };
+    let unknown = |name| op(name, PlacedOp::UNKNOWN, None);
     assert_eq!(function(0, vec![unknown("a"), unknown("b")]).neural_engine_share(), None);
     assert_eq!(function(1, vec![unknown("a")]).neural_engine_share(), Some(0.5), "it may be anywhere");
 }

@@ -70,7 +70,10 @@ fn of_function(package: &str, planned: lone_coreml::FunctionPlacement) -> Functi
     let operations = planned.ops.len();
     let left = planned.ops.into_iter().filter(|op| op.device != Device::NeuralEngine);
     let elsewhere: Vec<PlacedOp> = left
-        .map(|op| PlacedOp { name: op.name, operator: op.operator, device: op.device.name().into() })
+        .map(|op| {
+            let device = op.device.name().into();
+            PlacedOp { name: op.name, operator: op.operator, device, cost: op.cost }
+        })
         .collect();
     FunctionPlacement {
         package: package.into(),
@@ -91,18 +94,29 @@ pub(crate) struct Departure<'a> {
     pub(crate) operator: &'a str,
     /// The first of them.
     pub(crate) names: String,
+    /// Their part of the function's cost, where Core ML estimates that of each.
+    cost: Option<f64>,
+}
+
+impl Departure<'_> {
+    /// The cost as people read it; empty where it is not known.
+    pub(crate) fn cost(&self) -> String {
+        self.cost.map_or_else(String::new, |cost| format!("{:.1} %", 100.0 * cost))
+    }
 }
 
 /// What leaves the Neural Engine, by device and operator.
 pub(crate) fn departures(function: &FunctionPlacement) -> Vec<Departure<'_>> {
-    let mut left: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    let mut left: BTreeMap<(&str, &str), Vec<&PlacedOp>> = BTreeMap::new();
     for op in &function.elsewhere {
-        left.entry((&op.device, &op.operator)).or_default().push(&op.name);
+        left.entry((&op.device, &op.operator)).or_default().push(op);
     }
-    let told = |((device, operator), names): ((_, _), Vec<&str>)| {
-        let more = names.len().saturating_sub(MOST_NAMES);
+    let told = |((device, operator), ops): ((_, _), Vec<&PlacedOp>)| {
+        let more = ops.len().saturating_sub(MOST_NAMES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        Departure { device, operator, names: names[..names.len().min(MOST_NAMES)].join(", ") + &more }
+        let names: Vec<&str> = ops.iter().take(MOST_NAMES).map(|op| &op.name[..]).collect();
+        let cost = ops.iter().map(|op| op.cost).sum();
+        Departure { device, operator, names: names.join(", ") + &more, cost }
     };
     left.into_iter().map(told).collect()
 }
@@ -157,6 +171,14 @@ mod tests {
         assert_eq!((function.neural_engine, function.operations()), (1, 3));
         let left: Vec<_> = function.elsewhere.iter().map(|op| (&op.name[..], &op.device[..])).collect();
         assert_eq!(left, [("b", "gpu"), ("c", PlacedOp::UNKNOWN)]);
+    }
+
+    #[test]
+    fn what_leaves_together_costs_together_or_nobody_knows_what() {
+        let costing = |name, cost| lone_coreml::PlacedOp { cost, ..op(name, Device::Cpu) };
+        let told = |ops| departures(&placed(ops)).iter().map(Departure::cost).collect::<Vec<_>>();
+        assert_eq!(told(vec![costing("a", Some(0.015)), costing("b", Some(0.25))]), ["26.5 %"]);
+        assert_eq!(told(vec![costing("a", Some(0.015)), costing("b", None)]), [""]);
     }
 
     #[test]

@@ -30,7 +30,9 @@ fn where_a_bundle_runs_is_shown_if_a_mac_has_said_it() {
     let path = machine.path().join("bundle/bundle.json");
     let mut bundle: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let left = |name: &str, operator: &str| json!({"name": name, "operator": operator, "device": "cpu"});
-    let many = (0..8).map(|i| left(&format!("x_{i}"), "concat")).chain([left("k_1_new", "transpose")]);
+    let mut costly = left("k_1_new", "transpose");
+    costly["cost"] = json!(0.125);
+    let many = (0..8).map(|i| left(&format!("x_{i}"), "concat")).chain([costly]);
     bundle["placement"] = json!({
         "system": "Apple M1, macOS 15.1",
         "compute_units": "cpu_and_ne",

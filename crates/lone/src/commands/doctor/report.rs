@@ -194,11 +194,13 @@ impl Report {
     /// `None` if all is on it, or that is not known.
     fn departures(&self) -> Option<Table> {
         let functions = &self.placement.as_ref()?.functions;
-        let mut table = Table::new(&["package", "function", "device", "operator", "names"]);
+        let mut table = Table::new(&["package", "function", "device", "operator", "cost", "names"]);
         for function in functions {
-            for Departure { device, operator, names } in departures(function) {
+            for departure in departures(function) {
+                let cost = departure.cost();
+                let Departure { device, operator, names, .. } = departure;
                 let (package, function) = (function.package.clone(), function.function.clone());
-                table.push(vec![package, function, device.into(), operator.into(), names]);
+                table.push(vec![package, function, device.into(), operator.into(), cost, names]);
             }
         }
         functions.iter().any(|function| !function.elsewhere.is_empty()).then_some(table)
@@ -309,7 +311,12 @@ mod tests {
 
     #[test]
     fn what_left_the_neural_engine_is_named_and_a_fault_of_models_that_are_not_small() {
-        let op = |name: &str| PlacedOp { name: name.into(), operator: "conv".into(), device: "cpu".into() };
+        let op = |name: &str| PlacedOp {
+            name: name.into(),
+            operator: "conv".into(),
+            device: "cpu".into(),
+            cost: Some(0.125),
+        };
         let function = FunctionPlacement {
             package: "chunk_00.mlpackage".into(),
             function: "decode".into(),
@@ -331,7 +338,7 @@ mod tests {
             assert_eq!(report.verdict().is_err(), neural_engine == Some(true));
             for text in [report.text(), report.markdown()] {
                 assert!(text.contains(&format!("25.0 % on the Neural Engine of {fact}")), "{text}");
-                assert!(text.contains("q, k, v"), "{text}");
+                assert!(text.contains("q, k, v") && text.contains("37.5 %"), "{text}");
             }
         }
         for (parameters, end) in

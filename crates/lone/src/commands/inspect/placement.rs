@@ -39,8 +39,13 @@ fn print_function(function: &FunctionPlacement, ui: &Ui) -> Result<(), Failure> 
         "  {} {}: {engine} on the Neural Engine{devices}",
         function.package, function.function
     ))?;
-    for Departure { device, operator, names } in departures(function) {
-        ui.line(format_args!("    {device} {operator}: {names}"))?;
+    for departure in departures(function) {
+        let Departure { device, operator, names, .. } = &departure;
+        let cost = match departure.cost() {
+            unknown if unknown.is_empty() => unknown,
+            cost => format!(", {cost} of the cost"),
+        };
+        ui.line(format_args!("    {device} {operator}{cost}: {names}"))?;
     }
     Ok(())
 }
