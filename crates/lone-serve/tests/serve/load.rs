@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lone_engine::SchedulerOptions;
@@ -162,6 +163,36 @@ fn many_clients_at_once_all_get_their_own_right_answer() {
                 let answer = host.chat(&body)["choices"][0]["message"]["content"].clone();
                 assert_eq!(answer, format!("The capital of {country} is {capital}."));
             });
+        }
+    });
+}
+
+#[test]
+fn large_bodies_are_all_answered_and_a_small_one_does_not_wait_for_them() {
+    const MANY: usize = 12;
+    let host = Host::new();
+    // It takes a while to tokenize. Spaces make the body as large as those of which only so many are read at a time.
+    let large =
+        json!({"content": "What is the capital of France? ".repeat(5000)}).to_string() + &" ".repeat(1 << 20);
+    let tokenize = |body: &str| {
+        let reply = host.post_text("/tokenize", &[("content-type", "application/json")], body);
+        reply.json(200)["tokens"].as_array().unwrap().len()
+    };
+    let answered = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let clients = [(); MANY].map(|()| {
+            scope.spawn(|| {
+                let tokens = tokenize(&large);
+                answered.fetch_add(1, Ordering::SeqCst);
+                tokens
+            })
+        });
+        wait_until(|| answered.load(Ordering::SeqCst) > 0);
+        let tokens = tokenize(r#"{"content": "What is the capital of France? "}"#);
+        let before = answered.load(Ordering::SeqCst);
+        assert!(before < MANY / 2, "it was answered after {before} large ones");
+        for client in clients {
+            assert!(client.join().unwrap() > 4000 * tokens);
         }
     });
 }
