@@ -73,8 +73,8 @@ impl Kernel for Arrange<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        let columns = self.from.chunks_exact(self.cols).zip(self.to.chunks_exact_mut(self.cols));
-        for (from, to) in columns {
+        let cols = self.cols.max(1);
+        for (from, to) in self.from.chunks_exact(cols).zip(self.to.chunks_exact_mut(cols)) {
             let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<PAIR>(), to.as_chunks_mut::<PAIR>());
             for (from, to) in from.iter().zip(to) {
                 let mut blocks = [simd.splat(0.0); 2 * BLOCKS];

@@ -3,7 +3,9 @@
 //! Four rows by [`DEPTH`] columns of weights become a strip in f32, as they lie, which stays in the first cache while all
 //! columns of x pass by it. The innermost loop multiplies the strip by a few columns, lanes along the rows: a
 //! block of sums for each row and column, all in registers, so that a block that is read goes into several of them.
-//! Nothing is transposed. For that the lanes of each sum are added up in the end.
+//! Nothing is transposed; the price is that the lanes of each sum have to be added up in the end.
+
+use std::ops::Range;
 
 use super::linear::{Blend, Columns};
 use super::matmul::{Block, group_width};
@@ -68,11 +70,10 @@ impl<W: WeightRows> Kernel for Strips<'_, W> {
     fn run<S: Simd>(self, simd: S) {
         let Self { weights, packed, columns, blend, .. } = self;
         let cols = weights.cols();
-        let groups = columns.div_ceil(width(columns));
-        // The next four rows are asked for bit by bit, not at once, which would hold up everything else.
+        let (width, blocks) = (width(columns), cols.div_ceil(LANES));
+        // The next four rows are asked for little by little: all at once they would hold up everything else.
         let next_rows = ROWS * weights.row_bytes();
-        let step = next_rows.div_ceil(groups * cols.div_ceil(LANES));
-        let group_len = width(columns) * cols.next_multiple_of(LANES);
+        let step = next_rows.div_ceil(columns.div_ceil(width) * blocks);
         let mut strip = Aligned([[[0.0; LANES]; ROWS]; DEPTH / LANES]);
         let mut group = weights.group(self.first_row);
         let mut palette = weights.palette(simd, group);
@@ -90,13 +91,13 @@ impl<W: WeightRows> Kernel for Strips<'_, W> {
                         group = weights.group(row);
                         palette = weights.palette(simd, group);
                     }
-                    fill(simd, weights.row(row), &palette, k, strip, line);
+                    fill(simd, weights.row(row), &palette, k..cols, strip, line);
                 }
                 let blend = Blend { accumulate: blend.accumulate || k > 0, ..blend };
-                for (group, packed) in packed.chunks(group_len).enumerate() {
-                    let width = packed.len() / cols.next_multiple_of(LANES);
+                let groups = packed.chunks(width * blocks * LANES);
+                for (column, packed) in (0..columns).step_by(width).zip(groups) {
+                    let width = width.min(columns - column);
                     let x = &packed[k * width..][..LANES * width * strip.len()];
-                    let column = group * self::width(columns);
                     simd.run(Tile { strip, scales, x, width, y, columns, column, blend, ahead, step });
                     ahead = ahead.wrapping_add(step * strip.len());
                 }
@@ -105,20 +106,21 @@ impl<W: WeightRows> Kernel for Strips<'_, W> {
     }
 }
 
-/// Makes line `line` of the strip of the columns of `row` from `first` on.
+/// Makes line `line` of the strip of the first of `columns` of `row`.
 #[inline(always)]
 fn fill<S: Simd, R: WeightRow>(
     simd: S,
     row: R,
     palette: &R::Palette<S>,
-    first: usize,
+    columns: Range<usize>,
     strip: &mut [[Block; ROWS]],
     line: usize,
 ) {
-    for (chunk, strip) in (first / CHUNK..).zip(strip.chunks_mut(BLOCKS)) {
-        let blocks = match strip.len() {
-            BLOCKS => row.decode(simd, palette, chunk),
-            _ => row.decode_rest(simd, palette),
+    for (first, strip) in columns.clone().step_by(CHUNK).zip(strip.chunks_mut(BLOCKS)) {
+        let blocks = if first + CHUNK <= columns.end {
+            row.decode(simd, palette, first / CHUNK)
+        } else {
+            row.decode_rest(simd, palette)
         };
         for (block, strip) in blocks.into_iter().zip(strip) {
             simd.store(block, &mut strip[line]);

@@ -62,6 +62,13 @@ fn matmul_is_the_product_for_odd_shapes_and_every_number_of_columns() {
         (33, 300, 17),
         (16, 513, 64),
         (48, 64, 150),
+        (21, 64, 5),
+        (18, 79, 7),
+        (37, 112, 13),
+        (20, 125, 6),
+        (19, 191, 48),
+        (9, 1087, 25),
+        (6, 2111, 49),
         (7, 15, 12),
         (5, 4000, 3),
     ]);
@@ -206,8 +213,16 @@ fn every_index_stands_for_its_entry_exactly() {
 #[test]
 fn palettized_products_are_those_of_the_weights_they_stand_for() {
     let mut numbers = Numbers::seeded(13);
-    let shapes =
-        [(1, 4, 1), (3, 16, 3), (17, 36, 16), (28, 100, 14), (130, 128, 16), (20, 516, 20), (33, 192, 1)];
+    let shapes = [
+        (1, 4, 1),
+        (3, 16, 3),
+        (17, 36, 16),
+        (28, 100, 14),
+        (130, 128, 16),
+        (20, 516, 20),
+        (12, 124, 4),
+        (33, 192, 1),
+    ];
     for (form, (rows, cols, group)) in FORMS.into_iter().flat_map(|form| shapes.map(|shape| (form, shape))) {
         let mut palettes = Palettes::random(form, rows, cols, group, &mut numbers);
         if rows % 2 == 1 {
