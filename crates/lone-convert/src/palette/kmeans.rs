@@ -29,7 +29,7 @@ pub(crate) struct Solver {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Palette {
     /// Cluster means, ascending: as many as were asked for, or as there are values. Rounded to fp16, or, if
-    /// [`SHORT_COST`] allows it, to those of fp16 that are bf16 numbers too.
+    /// [`SHORT_COST`] allows it, to those of fp16 that are bf16 numbers too, of which some may be one.
     pub(crate) entries: Vec<f16>,
     /// Weighted sum of squared errors with the unrounded means.
     pub(crate) cost: f64,

@@ -18,7 +18,7 @@ thread_local! {
 /// Columns of two chunks.
 const PAIR: usize = 2 * CHUNK;
 
-/// More columns than this are faster as a matrix product.
+/// More columns than this are faster by strips or panels.
 const MOST_COLUMNS: usize = 4;
 
 /// So are columns with more elements than this in all, which the first cache has no room for.

@@ -20,7 +20,7 @@ use crate::isa::{Aligned, CACHE_LINE, Kernel, LANES, Simd};
 /// Columns of weights per panel: whole chunks.
 const DEPTH: usize = 256;
 
-/// Columns of x whose sums a task keeps at a time.
+/// Columns of x whose sums a task keeps at a time: all of a prefill pass of 256, in groups of twelve.
 const BATCH: usize = 264;
 
 /// Sixteen f32: one number for each row of a panel.

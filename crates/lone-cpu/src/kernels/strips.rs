@@ -25,7 +25,7 @@ const WIDTH: usize = 6;
 /// Fewer registers than for so many columns of a panel are too few for the sums.
 const LEAST_TILE_COLUMNS: usize = 12;
 
-/// More columns than this are faster as a matrix product.
+/// More columns than this are faster by panels.
 const MOST_COLUMNS: usize = 48;
 
 /// Whether `columns` columns of `cols` elements are multiplied best this way, where panels go with up to `tile_columns`.
