@@ -1,4 +1,4 @@
-//! AVX2 with FMA and F16C: a block is two registers of eight.
+//! AVX2 with FMA, F16C and BMI1: a block is two registers of eight.
 
 #![expect(
     unsafe_code,
@@ -13,17 +13,19 @@ use half::f16;
 
 use super::{Kernel, LANES, Simd, methods_proven_by_token};
 use look_up::{Palette4, Palette6, Palette8, look_up4, look_up6, look_up8, palette4, palette6, palette8};
+use look_up::{arrange, look_up4_short};
 
-/// Proof that this CPU has AVX2, FMA and F16C.
+/// Proof that this CPU has AVX2, FMA, F16C and BMI1.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx2(());
 
 impl Avx2 {
-    /// A token, if this CPU has all three.
+    /// A token, if this CPU has all four.
     pub fn detect() -> Option<Self> {
         let all = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("f16c");
+            && is_x86_feature_detected!("f16c")
+            && is_x86_feature_detected!("bmi1");
         all.then_some(Self(()))
     }
 }
@@ -40,7 +42,7 @@ impl Simd for Avx2 {
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx2,fma,f16c")]
+        #[target_feature(enable = "avx2,fma,f16c,bmi1")]
         fn with_avx2<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
             kernel.run(simd)
         }
@@ -61,6 +63,8 @@ impl Simd for Avx2 {
         fn look_up4(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4];
         fn look_up6(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4];
         fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4];
+        fn look_up4_short(palette: &Palette4, indices: &[u8; 64]) -> [F32; 8];
+        fn arrange(numbers: [F32; 8]) -> [F32; 8];
         fn add(a: F32, b: F32) -> F32;
         fn sub(a: F32, b: F32) -> F32;
         fn mul(a: F32, b: F32) -> F32;
@@ -84,13 +88,13 @@ impl Simd for Avx2 {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn splat(value: f32) -> F32 {
     [_mm256_set1_ps(value); 2]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn load(from: &[f32; LANES]) -> F32 {
     // SAFETY: the first eight of sixteen elements.
     let low = unsafe { _mm256_loadu_ps(from.as_ptr()) };
@@ -100,7 +104,7 @@ fn load(from: &[f32; LANES]) -> F32 {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn store(value: F32, to: &mut [f32; LANES]) {
     // SAFETY: the first eight of sixteen elements.
     unsafe { _mm256_storeu_ps(to.as_mut_ptr(), value[0]) };
@@ -109,7 +113,7 @@ fn store(value: F32, to: &mut [f32; LANES]) {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn load_some(from: &[f32]) -> F32 {
     let [low, high] = first_lanes(from.len());
     // SAFETY: lanes past the end of the slice are not read.
@@ -121,7 +125,7 @@ fn load_some(from: &[f32]) -> F32 {
 
 /// The masks of the first `count` lanes of a block.
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn first_lanes(count: usize) -> [__m256i; 2] {
     let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let count = count.min(LANES) as i32;
@@ -132,7 +136,7 @@ fn first_lanes(count: usize) -> [__m256i; 2] {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn load_f16(from: &[f16; LANES]) -> F32 {
     // SAFETY: the first eight of sixteen elements of 16 bits.
     let low = unsafe { _mm_loadu_si128(from.as_ptr().cast()) };
@@ -142,7 +146,7 @@ fn load_f16(from: &[f16; LANES]) -> F32 {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn store_f16(value: F32, to: &mut [f16; LANES]) {
     let low = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value[0]);
     let high = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(value[1]);
@@ -153,62 +157,62 @@ fn store_f16(value: F32, to: &mut [f16; LANES]) {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn add(a: F32, b: F32) -> F32 {
     [_mm256_add_ps(a[0], b[0]), _mm256_add_ps(a[1], b[1])]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn sub(a: F32, b: F32) -> F32 {
     [_mm256_sub_ps(a[0], b[0]), _mm256_sub_ps(a[1], b[1])]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn mul(a: F32, b: F32) -> F32 {
     [_mm256_mul_ps(a[0], b[0]), _mm256_mul_ps(a[1], b[1])]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn div(a: F32, b: F32) -> F32 {
     [_mm256_div_ps(a[0], b[0]), _mm256_div_ps(a[1], b[1])]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn max(a: F32, b: F32) -> F32 {
     [_mm256_max_ps(a[0], b[0]), _mm256_max_ps(a[1], b[1])]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn min(a: F32, b: F32) -> F32 {
     [_mm256_min_ps(a[0], b[0]), _mm256_min_ps(a[1], b[1])]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn mul_add(a: F32, b: F32, c: F32) -> F32 {
     [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn sqrt(a: F32) -> F32 {
     [_mm256_sqrt_ps(a[0]), _mm256_sqrt_ps(a[1])]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn mul_power_of_two(a: F32, n: F32) -> F32 {
     [mul_power_of_two_8(a[0], n[0]), mul_power_of_two_8(a[1], n[1])]
 }
 
 /// Multiplies twice, by 2^(n / 2) and by the rest, so that neither factor leaves the range of f32.
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn mul_power_of_two_8(a: __m256, n: __m256) -> __m256 {
     let n = _mm256_cvtps_epi32(n);
     let half = _mm256_srai_epi32::<1>(n);
@@ -217,20 +221,20 @@ fn mul_power_of_two_8(a: __m256, n: __m256) -> __m256 {
 
 /// 2^n for n from -126 to 127, by its exponent bits.
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn power_of_two(n: __m256i) -> __m256 {
     _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, _mm256_set1_epi32(127))))
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn round(a: F32) -> F32 {
     const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     [_mm256_round_ps::<NEAREST>(a[0]), _mm256_round_ps::<NEAREST>(a[1])]
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn sum(a: F32) -> f32 {
     let eight = _mm256_add_ps(a[0], a[1]);
     let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
@@ -239,7 +243,7 @@ fn sum(a: F32) -> f32 {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn largest(a: F32) -> f32 {
     let eight = _mm256_max_ps(a[0], a[1]);
     let four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
@@ -249,7 +253,7 @@ fn largest(a: F32) -> f32 {
 
 /// Four transposes of 8 × 8, the two off the diagonal exchanged.
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn transpose(rows: [F32; LANES]) -> [F32; LANES] {
     let quarter = |first: usize, half: usize| std::array::from_fn(|row| rows[first + row][half]);
     let (upper_left, upper_right) = (transpose_8(quarter(0, 0)), transpose_8(quarter(0, 1)));
@@ -261,7 +265,7 @@ fn transpose(rows: [F32; LANES]) -> [F32; LANES] {
 }
 
 #[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
 fn transpose_8(r: [__m256; 8]) -> [__m256; 8] {
     let (a0, a1) = (_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpackhi_ps(r[0], r[1]));
     let (a2, a3) = (_mm256_unpacklo_ps(r[2], r[3]), _mm256_unpackhi_ps(r[2], r[3]));
