@@ -64,6 +64,8 @@ pub struct Options {
     pub turns: usize,
     /// Threads of each.
     pub threads: usize,
+    /// The instruction set that lone uses, if not the widest.
+    pub isa: Option<String>,
     /// Whether lone's weights are copied into huge pages.
     pub huge_pages: bool,
 }
@@ -181,6 +183,9 @@ impl Options {
         command.arg("bench").arg("--bundle").arg(self.bundle(precision));
         command.args(["--prompt-tokens", &numbers[0], "--gen", &numbers[1], "--threads", &numbers[2]]);
         command.args(["--repeat", "1", "--spec", "--json", "--quiet"]);
+        if let Some(isa) = &self.isa {
+            command.args(["--isa", isa]);
+        }
         if self.huge_pages {
             command.arg("--huge-pages");
         }

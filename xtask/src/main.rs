@@ -122,6 +122,9 @@ struct BenchPeers {
     /// Threads of each
     #[arg(long, default_value_t = cores::physical_cores())]
     threads: NonZeroUsize,
+    /// The instruction set that lone uses; the widest there is unless given
+    #[arg(long)]
+    isa: Option<String>,
     /// Copy lone's weights into huge pages
     #[arg(long)]
     huge_pages: bool,
@@ -129,10 +132,19 @@ struct BenchPeers {
 
 impl BenchPeers {
     fn measure(self) -> anyhow::Result<bench_peers::Report> {
-        let BenchPeers { checkpoint, scratch, python, lone, scripts, turns, threads, huge_pages } = self;
+        let BenchPeers { checkpoint, scratch, python, lone, scripts, turns, threads, isa, huge_pages } = self;
         let threads = threads.get();
-        let options =
-            bench_peers::Options { lone, python, scripts, checkpoint, scratch, turns, threads, huge_pages };
+        let options = bench_peers::Options {
+            lone,
+            python,
+            scripts,
+            checkpoint,
+            scratch,
+            turns,
+            threads,
+            isa,
+            huge_pages,
+        };
         bench_peers::Report::measure(&options)
     }
 }

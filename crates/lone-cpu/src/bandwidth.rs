@@ -24,16 +24,16 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// 256 MiB in `pages`.
+    /// 256 MiB in `pages`, to be read with the instructions of `isa`.
     ///
     /// # Errors
     /// As the operating system says when it has no memory left.
-    pub fn new(pages: Pages) -> io::Result<Self> {
+    pub fn new(pages: Pages, isa: Isa) -> io::Result<Self> {
         let mut map = MmapMut::map_anon(BYTES)?;
         advise(&map, pages);
         // Numbers that are slow nowhere, and pages that are all there.
         map.fill(1);
-        Ok(Self { map, pages, isa: Isa::detect() })
+        Ok(Self { map, pages, isa })
     }
 
     /// Reads all of it once on the threads of `pool`.

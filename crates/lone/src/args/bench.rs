@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
+use lone_cpu::Isa;
 
 use super::{
     BackendChoice, CONVERSION_FLAGS, ConversionArgs, MODEL_HELP, MODEL_LONG_HELP, UnitsArgs, number,
@@ -73,6 +74,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, help_heading = ENGINE)]
     pub(crate) huge_pages: bool,
 
+    /// The CPU backend's instruction set, to see what a CPU without the others would do; the widest unless given
+    #[arg(long, value_name = "NAME", value_parser = isa, help_heading = ENGINE)]
+    pub(crate) isa: Option<Isa>,
+
     #[command(flatten)]
     pub(crate) units: UnitsArgs,
 
@@ -97,4 +102,12 @@ impl BenchArgs {
     pub(crate) fn shows_profile(&self) -> bool {
         self.profile || self.html.is_some()
     }
+}
+
+/// An instruction set that this CPU has.
+fn isa(name: &str) -> Result<Isa, String> {
+    Isa::named(name).ok_or_else(|| {
+        let known: Vec<_> = Isa::available().map(Isa::name).collect();
+        format!("this CPU has {}", known.join(", "))
+    })
 }

@@ -16,7 +16,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use lone_cpu::bandwidth::Memory;
-use lone_cpu::{CpuBackend, CpuOptions, Pages, Pool, arithmetic, cores};
+use lone_cpu::{CpuBackend, CpuOptions, Isa, Pages, Pool, arithmetic, cores};
 use lone_engine::NgramSimple;
 use lone_mil::Backend;
 
@@ -38,11 +38,12 @@ pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure
     // What cannot compute here is said before anything is fetched or converted.
     let backends = backends(args, context)?;
     let bundles = bundles(args, context)?;
+    let isa = args.isa.unwrap_or_else(Isa::detect);
     let pages = if args.huge_pages { Pages::Huge } else { Pages::Usual };
-    let memory =
-        Memory::new(pages).map_err(|error| UserError::new(format_args!("no memory to read: {error}")))?;
+    let memory = Memory::new(pages, isa)
+        .map_err(|error| UserError::new(format_args!("no memory to read: {error}")))?;
     let mut limits: Vec<Limits<'_>> =
-        thread_counts(args).into_iter().map(|threads| Limits::new(&memory, threads)).collect();
+        thread_counts(args).into_iter().map(|threads| Limits::new(&memory, isa, threads)).collect();
     let mut meter = energy::open(&context.environment).ok();
     let mut arms = Vec::new();
     for (threads, backend) in &backends {
@@ -114,6 +115,7 @@ fn backends(args: &BenchArgs, context: &Context) -> Result<Vec<Threaded>, UserEr
             threads: Some(threads),
             profile: args.shows_profile(),
             huge_pages: args.huge_pages,
+            isa: args.isa,
             ..CpuOptions::default()
         };
         (Some(threads.get()), Box::new(CpuBackend::new(options)))
@@ -124,6 +126,7 @@ fn backends(args: &BenchArgs, context: &Context) -> Result<Vec<Threaded>, UserEr
 /// How fast some threads read memory, and multiply and add.
 struct Limits<'a> {
     memory: &'a Memory,
+    isa: Isa,
     pool: Pool,
     bytes_per_second: Vec<f64>,
     /// A multiply-add is two.
@@ -134,15 +137,15 @@ impl<'a> Limits<'a> {
     /// Readings of each in a turn.
     const READINGS: usize = 5;
 
-    fn new(memory: &'a Memory, threads: NonZeroUsize) -> Self {
+    fn new(memory: &'a Memory, isa: Isa, threads: NonZeroUsize) -> Self {
         let pool = Pool::new(threads);
-        Limits { memory, pool, bytes_per_second: Vec::new(), flops_per_second: Vec::new() }
+        Limits { memory, isa, pool, bytes_per_second: Vec::new(), flops_per_second: Vec::new() }
     }
 
     fn measure(&mut self) {
         for _ in 0..Self::READINGS {
             self.bytes_per_second.push(self.memory.bytes_per_second(&self.pool));
-            self.flops_per_second.push(2.0 * arithmetic::multiply_adds_per_second(&self.pool));
+            self.flops_per_second.push(2.0 * arithmetic::multiply_adds_per_second(&self.pool, self.isa));
         }
     }
 }

@@ -56,6 +56,17 @@ fn every_bundle_on_every_number_of_threads_is_a_row() {
 }
 
 #[test]
+fn a_narrower_instruction_set_can_be_measured_if_this_cpu_has_it() {
+    let machine = Machine::new();
+    let outcome = bench(&machine, &["--threads", "1", "--isa", "scalar", "--json"]);
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(report["machine"]["instruction_set"], "scalar");
+    let refused = machine.run(&[&LITTLE[..], &["--isa", "sse"]].concat());
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("this CPU has scalar"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_table_a_page_and_values_between_commas_tell_the_same_rows() {
     let machine = Machine::new();
     let outcome = bench(&machine, &["--threads", "1", "--html", "bench.html", "--huge-pages", "--quiet"]);

@@ -134,7 +134,7 @@ impl Report {
             machine: Machine {
                 cpu: std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|info| model_name(&info)),
                 cores: cores::physical_cores().get(),
-                instruction_set: Isa::detect().to_string(),
+                instruction_set: args.isa.unwrap_or_else(Isa::detect).to_string(),
                 pages: pages.name(),
                 limits,
             },
