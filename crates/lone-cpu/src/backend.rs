@@ -11,7 +11,7 @@ use crate::arena::Arena;
 use crate::compile::{Compiler, Options, package_error};
 use crate::model::CpuModel;
 use crate::profile::Profile;
-use crate::{Isa, Kernels, Pages, Pool, cores};
+use crate::{Isa, Kernels, Pages, Pool, cores, twelve_bits};
 
 /// How to run on this CPU.
 #[derive(Debug, Clone, Copy)]
@@ -65,10 +65,6 @@ impl CpuBackend {
     /// As [`Backend::load`].
     pub fn compile(&self, package: Package, options: &LoadOptions) -> Result<CpuModel, BackendError> {
         let Package { program, mut blobs, .. } = package;
-        let pages = if self.options.huge_pages { Pages::Huge } else { Pages::Usual };
-        if pages == Pages::Huge {
-            blobs = blobs.copied_to_huge_pages().map_err(package_error)?;
-        }
         let functions = program.chosen(&options.functions)?;
         let mut compiler =
             Compiler::new(&blobs, Options { fuse: self.options.fuse, threads: self.pool.threads() });
@@ -77,12 +73,20 @@ impl CpuBackend {
             let keep = options.keep.iter().filter(|keep| keep.function == function.name);
             compiler.add(function, &keep.collect::<Vec<_>>())?;
         }
-        let (plans, constants, slots) = compiler.finish()?;
+        let (mut plans, constants, slots) = compiler.finish()?;
         let mut arena = Arena::new(slots).ok_or_else(|| BackendError::Unsupported {
             place: "package".into(),
             what: format!("working memory of {} bytes", slots * size_of::<f32>()),
         })?;
         constants.fill(&blobs, arena.slots_mut()).map_err(package_error)?;
+        let pages = if self.options.huge_pages { Pages::Huge } else { Pages::Usual };
+        if pages == Pages::Huge {
+            let unread = match twelve_bits::suit(self.kernels.isa()) {
+                true => twelve_bits::bring(&mut plans, &blobs, &self.pool).map_err(package_error)?,
+                false => Vec::new(),
+            };
+            blobs = blobs.copied_to_huge_pages(&unread).map_err(package_error)?;
+        }
         let profiles = self.options.profile.then(|| plans.iter().map(Profile::new).collect());
         Ok(CpuModel {
             plans,

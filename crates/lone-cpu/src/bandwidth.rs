@@ -7,7 +7,7 @@ use std::time::Instant;
 use memmap2::MmapMut;
 
 use crate::isa::{CACHE_LINE, Isa, Kernel, LANES, Simd};
-use crate::pages::Pages;
+use crate::pages::{self, Pages};
 use crate::pool::Pool;
 
 /// Bytes read: many times what caches hold.
@@ -29,8 +29,7 @@ impl Memory {
     /// # Errors
     /// As the operating system says when it has no memory left.
     pub fn new(pages: Pages, isa: Isa) -> io::Result<Self> {
-        let mut map = MmapMut::map_anon(BYTES)?;
-        advise(&map, pages);
+        let mut map = pages::map(BYTES, pages)?;
         // Numbers that are slow nowhere, and pages that are all there.
         map.fill(1);
         Ok(Self { map, pages, isa })
@@ -50,19 +49,6 @@ impl Memory {
         BYTES as f64 / seconds
     }
 }
-
-/// A kernel that knows no such pages leaves things as they are.
-#[cfg(target_os = "linux")]
-fn advise(map: &MmapMut, pages: Pages) {
-    let advice = match pages {
-        Pages::Usual => memmap2::Advice::NoHugePage,
-        Pages::Huge => memmap2::Advice::HugePage,
-    };
-    map.advise(advice).ok();
-}
-
-#[cfg(not(target_os = "linux"))]
-fn advise(_map: &MmapMut, _pages: Pages) {}
 
 /// `Σ numbers`, fetched as weights are.
 struct Sum<'a> {

@@ -20,6 +20,7 @@ mod short_conv;
 mod softmax;
 mod strips;
 mod transpose;
+mod twelve_bits;
 mod visible;
 mod weights;
 mod width;
@@ -28,6 +29,7 @@ pub use attention::{Attention, PastSegment};
 pub use elementwise::{Binary, Operand};
 pub use linear::{Blend, Columns, Weights};
 pub use palettes::{IndexBits, Palettized};
+pub use twelve_bits::TwelveBits;
 pub use visible::VisibleKeys;
 
 use crate::isa::Isa;

@@ -19,6 +19,7 @@ mod profile;
 mod steps;
 #[cfg(test)]
 mod testing;
+mod twelve_bits;
 
 pub use backend::{CpuBackend, CpuOptions};
 pub use isa::Isa;

@@ -1,5 +1,9 @@
 //! What pages memory is in, and how far ahead of a read to ask for more in it.
 
+use std::io;
+
+use memmap2::MmapMut;
+
 /// What pages memory is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
@@ -30,3 +34,26 @@ impl Pages {
         }
     }
 }
+
+/// New memory in `pages`, all zeros.
+///
+/// # Errors
+/// As the operating system says when it has none left.
+pub(crate) fn map(bytes: usize, pages: Pages) -> io::Result<MmapMut> {
+    let map = MmapMut::map_anon(bytes)?;
+    advise(&map, pages);
+    Ok(map)
+}
+
+/// A kernel that knows no such pages leaves things as they are.
+#[cfg(target_os = "linux")]
+fn advise(map: &MmapMut, pages: Pages) {
+    let advice = match pages {
+        Pages::Usual => memmap2::Advice::NoHugePage,
+        Pages::Huge => memmap2::Advice::HugePage,
+    };
+    map.advise(advice).ok();
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise(_map: &MmapMut, _pages: Pages) {}

@@ -22,7 +22,9 @@ use lone_mil::{BlobFile, TensorMut, TensorRef};
 pub(crate) use attention::{Attention, MAX_SEGMENTS, Mask, PastRows, ReadMask};
 pub(crate) use copy::{Copy, Port, Side};
 pub(crate) use elementwise::{Binary, GatedSilu, Operand, OperandForm, Unary};
-pub(crate) use linear::{Layer, Numbers, PalettizedWeight, Part, Projection, ROWS_PER_BLOCK, Weight};
+pub(crate) use linear::{
+    Layer, Numbers, PalettizedWeight, Part, Projection, ROWS_PER_BLOCK, TwelveBitsWeight, Weight,
+};
 pub(crate) use matmul::{MatMul, Matrix};
 pub(crate) use norm::RmsNorm;
 pub(crate) use reduce::Reduce;

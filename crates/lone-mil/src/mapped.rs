@@ -2,10 +2,14 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
 
 use memmap2::{Mmap, MmapMut};
+
+/// The usual size of a huge page.
+#[cfg(target_os = "linux")]
+const HUGE_PAGE: usize = 2 << 20;
 
 /// The bytes of a file, in the page cache rather than in this process's own memory; they begin on a page boundary.
 #[derive(Debug)]
@@ -38,16 +42,27 @@ impl Mapped {
         map.make_read_only().map(Mapped)
     }
 
-    /// A copy in memory of its own, of the largest pages the system gives: read faster, but not shared with anybody.
+    /// A copy in memory of its own, of the largest pages the system gives: read faster, but not shared with anybody. Zeros stand for
+    /// the ranges of `without`, one after the other, and take up no memory where they are long.
     ///
     /// # Errors
     /// As the operating system says when it has no memory left.
-    pub fn copied_to_huge_pages(&self) -> io::Result<Self> {
+    ///
+    /// # Panics
+    /// If the ranges overlap, or are not there.
+    pub fn copied_to_huge_pages(&self, without: &[Range<usize>]) -> io::Result<Self> {
         let mut map = MmapMut::map_anon(self.len())?;
-        // A kernel that knows no such pages leaves things as they are.
-        #[cfg(target_os = "linux")]
-        map.advise(memmap2::Advice::HugePage).ok();
-        map.copy_from_slice(self);
+        let ends = without.iter().map(|range| range.start).chain([self.len()]);
+        let starts = [0].into_iter().chain(without.iter().map(|range| range.end));
+        for part in starts.zip(ends).map(|(start, end)| start..end) {
+            // Not for little parts, since a whole page of that kind lies around them. A kernel that knows no such pages leaves
+            // things as they are.
+            #[cfg(target_os = "linux")]
+            if part.len() >= HUGE_PAGE {
+                map.advise_range(memmap2::Advice::HugePage, part.start, part.len()).ok();
+            }
+            map[part.clone()].copy_from_slice(&self[part]);
+        }
         map.make_read_only().map(Mapped)
     }
 }
@@ -73,7 +88,8 @@ mod tests {
         assert_eq!(mapped[..], [1, 2, 3]);
         assert_eq!(mapped.as_ptr() as usize % 4096, 0);
         assert_eq!(Mapped::copy_of(&[1, 2, 3]).unwrap()[..], mapped[..]);
-        assert_eq!(mapped.copied_to_huge_pages().unwrap()[..], mapped[..]);
+        assert_eq!(mapped.copied_to_huge_pages(&[]).unwrap()[..], mapped[..]);
+        assert_eq!(mapped.copied_to_huge_pages(&[0..1, 2..3]).unwrap()[..], [0, 2, 0]);
     }
 
     #[test]

@@ -11,9 +11,9 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::{Kernel, LANES, Simd, methods_proven_by_token};
+use super::{HighBytes, Kernel, LANES, Simd, TwelveBitsChunk, methods_proven_by_token};
 use look_up::{Palette4, Palette6, Palette8, look_up4, look_up6, look_up8, palette4, palette6, palette8};
-use look_up::{arrange, look_up4_short};
+use look_up::{arrange, look_up4_short, twelve_bits};
 
 /// Proof that this CPU has AVX2, FMA, F16C and BMI1.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,7 @@ impl Simd for Avx2 {
     type Palette8 = Palette8;
 
     const TILE_COLUMNS: usize = 6;
+    const LOOKS_UP_SLOWLY: bool = true;
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
@@ -64,6 +65,7 @@ impl Simd for Avx2 {
         fn look_up6(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4];
         fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4];
         fn look_up4_short(palette: &Palette4, indices: &[u8; 64]) -> [F32; 8];
+        fn twelve_bits(high: &HighBytes, chunk: &TwelveBitsChunk) -> [F32; 4];
         fn arrange(numbers: [F32; 8]) -> [F32; 8];
         fn add(a: F32, b: F32) -> F32;
         fn sub(a: F32, b: F32) -> F32;

@@ -10,6 +10,7 @@ use super::palettes::{
     IndexBits, Lut4, Lut6, Lut8, PaletteRows, Palettized, ShortLut4, ShortLut6, ShortLut8,
 };
 use super::strips::{self, Strips};
+use super::twelve_bits::{TwelveBits, TwelveBitsRows};
 use super::weights::{F16Rows, WeightRows};
 use crate::isa::LANES;
 use crate::pool::Pool;
@@ -72,6 +73,8 @@ pub enum Weights<'a> {
     F16(&'a [f16]),
     /// Indices into palettes.
     Palettized(Palettized<'a>),
+    /// The entries themselves, in twelve bits each.
+    TwelveBits(TwelveBits<'a>),
 }
 
 impl Weights<'_> {
@@ -79,6 +82,7 @@ impl Weights<'_> {
         match self {
             Weights::F16(weights) => weights.len(),
             Weights::Palettized(matrix) => matrix.elements(),
+            Weights::TwelveBits(matrix) => matrix.elements(),
         }
     }
 
@@ -86,8 +90,10 @@ impl Weights<'_> {
     /// If these are not `rows` rows of `cols` weights.
     fn check(&self, rows: usize, cols: usize) {
         assert_eq!(self.elements(), rows * cols, "weights are rows * cols");
-        if let Weights::Palettized(matrix) = self {
-            matrix.check(rows);
+        match self {
+            Weights::F16(_) => {}
+            Weights::Palettized(matrix) => matrix.check(rows),
+            Weights::TwelveBits(matrix) => matrix.check(rows),
         }
     }
 }
@@ -98,6 +104,10 @@ macro_rules! with_rows {
         match $weights {
             Weights::F16(weights) => {
                 let $rows = F16Rows::new(weights, $cols);
+                $body
+            }
+            Weights::TwelveBits(matrix) => {
+                let $rows = TwelveBitsRows::new(matrix, $cols);
                 $body
             }
             Weights::Palettized(matrix) => match (matrix.bits, matrix.short) {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use half::f16;
 use lone_mil::{BlobFile, TensorType};
+use memmap2::Mmap;
 
 use super::{Access, Context, Run};
 use crate::arena::Span;
-use crate::kernels::{Blend, Columns, IndexBits, Palettized, Weights};
+use crate::isa::HighBytes;
+use crate::kernels::{Blend, Columns, IndexBits, Palettized, TwelveBits, Weights};
 
 /// Rows that kernels take at a time, so that tasks begin where theirs do.
 pub(crate) const ROWS_PER_BLOCK: usize = 16;
@@ -51,6 +53,8 @@ pub(crate) enum Weight {
     F16(Numbers),
     /// Indices into palettes.
     Palettized(Arc<PalettizedWeight>),
+    /// Such in another form.
+    TwelveBits(Arc<TwelveBitsWeight>),
 }
 
 /// See [`Palettized`].
@@ -62,6 +66,16 @@ pub(crate) struct PalettizedWeight {
     pub(crate) group_rows: usize,
     /// Whether all entries are bf16 numbers too.
     pub(crate) short: bool,
+    pub(crate) scales: Option<Numbers>,
+}
+
+/// See [`TwelveBits`].
+pub(crate) struct TwelveBitsWeight {
+    /// The width of the indices it was made of.
+    pub(crate) bits: IndexBits,
+    pub(crate) chunks: Mmap,
+    pub(crate) high_bytes: Vec<HighBytes>,
+    pub(crate) group_rows: usize,
     pub(crate) scales: Option<Numbers>,
 }
 
@@ -90,21 +104,31 @@ impl Numbers {
     }
 }
 
+impl PalettizedWeight {
+    pub(crate) fn get<'a>(&'a self, blobs: &'a BlobFile) -> Palettized<'a> {
+        let (offset, ty) = &self.indices;
+        Palettized {
+            bits: self.bits,
+            indices: blobs.data(*offset, ty).expect("checked when it was compiled"),
+            palettes: self.palettes.get(blobs),
+            group_rows: self.group_rows,
+            short: self.short,
+            scales: self.scales.as_ref().map(|scales| scales.get(blobs)),
+        }
+    }
+}
+
 impl Weight {
     fn get<'a>(&'a self, blobs: &'a BlobFile) -> Weights<'a> {
         match self {
             Weight::F16(numbers) => Weights::F16(numbers.get(blobs)),
-            Weight::Palettized(weight) => {
-                let (offset, ty) = &weight.indices;
-                Weights::Palettized(Palettized {
-                    bits: weight.bits,
-                    indices: blobs.data(*offset, ty).expect("checked when it was compiled"),
-                    palettes: weight.palettes.get(blobs),
-                    group_rows: weight.group_rows,
-                    short: weight.short,
-                    scales: weight.scales.as_ref().map(|scales| scales.get(blobs)),
-                })
-            }
+            Weight::Palettized(weight) => Weights::Palettized(weight.get(blobs)),
+            Weight::TwelveBits(weight) => Weights::TwelveBits(TwelveBits {
+                chunks: weight.chunks.as_chunks().0,
+                high_bytes: &weight.high_bytes,
+                group_rows: weight.group_rows,
+                scales: weight.scales.as_ref().map(|scales| scales.get(blobs)),
+            }),
         }
     }
 
@@ -116,6 +140,10 @@ impl Weight {
                 let indices = weight.indices.1.packed_bytes().unwrap_or(0);
                 indices + weight.palettes.bytes() + weight.scales.as_ref().map_or(0, Numbers::bytes)
             }
+            Weight::TwelveBits(weight) => {
+                let high_bytes = size_of_val(weight.high_bytes.as_slice());
+                weight.chunks.len() + high_bytes + weight.scales.as_ref().map_or(0, Numbers::bytes)
+            }
         }
     }
 }
@@ -125,6 +153,7 @@ impl fmt::Display for Weight {
         match self {
             Weight::F16(_) => f.write_str("f16"),
             Weight::Palettized(weight) => weight.bits.fmt(f),
+            Weight::TwelveBits(weight) => write!(f, "{} in 12 bits", weight.bits),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lone_bundle::Role;
 use lone_convert::{ConvertOptions, WeightPrecision, convert};
-use lone_cpu::{CpuBackend, CpuOptions};
+use lone_cpu::{CpuBackend, CpuOptions, Isa};
 use lone_engine::{LoadOptions, Runtime, SessionOptions};
 use lone_lfm::Checkpoint;
 use lone_mil::{Backend, Interpreter, Reference};
@@ -255,5 +255,31 @@ fn palettized_weights_stay_indices_and_give_what_the_interpreter_gives() {
         let model = cpu(true).open(&package, &Default::default()).unwrap();
         let plan = model.plan("decode").unwrap().to_string();
         assert!(plan.contains(&format!("{precision}(")) && !plan.contains(" f16("), "{plan}");
+    }
+}
+
+#[test]
+fn palettes_brought_to_twelve_bits_give_the_very_same() {
+    let tokens = Golden::open("tiny-lfm3").tokens;
+    let on = |isa, huge_pages| {
+        let threads = NonZeroUsize::new(2);
+        CpuBackend::new(CpuOptions { threads, isa: Some(isa), huge_pages, ..CpuOptions::default() })
+    };
+    for (precision, brought) in
+        [(WeightPrecision::Lut8, true), (WeightPrecision::Lut6, true), (WeightPrecision::Lut4, false)]
+    {
+        let bundle = bundle("tiny-lfm3", &ConvertOptions { precision, ..options() });
+        let package = bundle.path().join("bundle/chunk_00.mlpackage");
+        for isa in Isa::available() {
+            for (role, count) in [(Role::Decode, 3), (Role::Verify, 10)] {
+                let [usual, huge] =
+                    [false, true].map(|huge| observe(&bundle, &on(isa, huge), role, &tokens[..count]));
+                assert_eq!(usual.logits, huge.logits, "{precision}, {role:?}, {isa}");
+            }
+            let model = on(isa, true).open(&package, &Default::default()).unwrap();
+            let plan = model.plan("decode").unwrap().to_string();
+            let brought = brought && isa.name() == "avx2";
+            assert_eq!(plan.contains(&format!("{precision} in 12 bits(")), brought, "{isa}: {plan}");
+        }
     }
 }

@@ -47,12 +47,18 @@ impl BlobFile {
         BlobFile { path: path.into(), map, blobs: Vec::new() }
     }
 
-    /// The same in memory of its own, of huge pages.
+    /// The same in memory of its own, of huge pages, without the data of the blobs whose records are at `unread`.
     ///
     /// # Errors
     /// [`BlobError::Read`] if there is no such memory.
-    pub fn copied_to_huge_pages(self) -> Result<Self, BlobError> {
-        match self.map.copied_to_huge_pages() {
+    pub fn copied_to_huge_pages(self, unread: &[u64]) -> Result<Self, BlobError> {
+        let unread = self.blobs.iter().filter(|blob| unread.contains(&blob.offset));
+        let range = |blob: &BlobRef| {
+            let start = blob.data_offset() as usize;
+            start..start + blob.data_bytes() as usize
+        };
+        let without: Vec<_> = unread.map(range).collect();
+        match self.map.copied_to_huge_pages(&without) {
             Ok(map) => Ok(BlobFile { map, ..self }),
             Err(source) => Err(BlobError::Read { path: self.path, source }),
         }
@@ -195,7 +201,11 @@ mod tests {
         }
         let halves = |file: &BlobFile| file.f16s(64, &TensorType::f16([1, 3])).unwrap().to_vec();
         assert_eq!(halves(&file), [1.0, -2.0, 0.5].map(f16::from_f32));
-        assert_eq!(halves(&file.copied_to_huge_pages().unwrap()), [1.0, -2.0, 0.5].map(f16::from_f32));
+        let copy = file.copied_to_huge_pages(&[refs[1].offset]).unwrap();
+        assert_eq!(halves(&copy), [1.0, -2.0, 0.5].map(f16::from_f32));
+        let (dtype, elements, data) = PACKED[1];
+        let zeros = vec![0; data.len()];
+        assert_eq!(copy.data(refs[1].offset, &TensorType::new(dtype, [elements])).unwrap(), zeros);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::array::from_fn;
 use half::f16;
 
 use super::F32;
-use crate::isa::{Aligned, LANES};
+use crate::isa::{Aligned, HighBytes, LANES, TwelveBitsChunk};
 
 /// The low bytes, the high bytes.
 type Planes = [__m256i; 2];
@@ -209,6 +209,18 @@ pub(super) fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4] {
         *entries = _mm256_setr_ps(a, b, c, d, e, f, g, h);
     }
     entries
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c,bmi1")]
+pub(super) fn twelve_bits(high: &HighBytes, chunk: &TwelveBitsChunk) -> [F32; 4] {
+    let (parts, fifteen) = (chunk.as_chunks().0, _mm256_set1_epi8(15));
+    let (places, high) = (load_32(&parts[2]), _mm256_broadcastsi128_si256(load_16(high)));
+    let first = _mm256_and_si256(places, fifteen);
+    let second = _mm256_and_si256(_mm256_srli_epi16::<4>(places), fifteen);
+    let [a, b] = short_floats(load_32(&parts[0]), _mm256_shuffle_epi8(high, first));
+    let [c, d] = short_floats(load_32(&parts[1]), _mm256_shuffle_epi8(high, second));
+    [a, b, c, d]
 }
 
 /// The 32 f16 with these low and high bytes.

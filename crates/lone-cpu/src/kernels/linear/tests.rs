@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use half::bf16;
 
 use super::*;
+use crate::isa::{HighBytes, TwelveBitsChunk};
 use crate::kernels::{IndexBits, Palettized};
 use crate::testing::{Numbers, SUM_OF_PRODUCTS, assert_near, every_isa};
 
@@ -244,6 +245,78 @@ fn palettized_products_are_those_of_the_weights_they_stand_for() {
             }
         }
     }
+}
+
+/// The same as bf16 numbers in twelve bits each.
+struct InTwelveBits {
+    chunks: Vec<TwelveBitsChunk>,
+    high_bytes: Vec<HighBytes>,
+}
+
+impl InTwelveBits {
+    fn of(palettes: &Palettes, cols: usize) -> Option<Self> {
+        let Weights::Palettized(matrix) = palettes.matrix() else { unreachable!("a palettized matrix") };
+        let high_bytes = matrix.high_bytes(cols)?;
+        let mut chunks = vec![[0; 96]; palettes.weights.len() / 64];
+        // In two parts, as threads do it.
+        let (first, rest) = chunks.split_at_mut(cols / 64);
+        matrix.write_twelve_bits(&high_bytes, cols, 0, first);
+        matrix.write_twelve_bits(&high_bytes, cols, 1, rest);
+        Some(InTwelveBits { chunks, high_bytes })
+    }
+
+    fn matrix<'a>(&'a self, palettes: &'a Palettes) -> Weights<'a> {
+        let (group_rows, scales) = (palettes.group_rows, palettes.scales.as_deref());
+        Weights::TwelveBits(TwelveBits {
+            chunks: &self.chunks,
+            high_bytes: &self.high_bytes,
+            group_rows,
+            scales,
+        })
+    }
+}
+
+#[test]
+fn products_of_twelve_bits_are_those_of_the_palettes_they_were_made_of() {
+    let mut numbers = Numbers::seeded(16);
+    let forms = FORMS.into_iter().filter(|form| form.short);
+    let shapes = [(1, 64, 1), (5, 128, 2), (33, 192, 1), (130, 64, 16), (20, 1088, 20)];
+    for (form, (rows, cols, group)) in forms.flat_map(|form| shapes.map(|shape| (form, shape))) {
+        let mut palettes = Palettes::random(form, rows, cols, group, &mut numbers);
+        if rows % 2 == 1 {
+            palettes = palettes.scaled(rows);
+        }
+        let twelve_bits = InTwelveBits::of(&palettes, cols).unwrap();
+        for columns in [1, 2, 5, 17, 50] {
+            let (data, before) = (numbers.f32s(cols * columns, 2.0), numbers.f32s(rows * columns, 5.0));
+            let x = Columns::dense(&data, columns);
+            let blend = BLENDS[columns % BLENDS.len()];
+            let mut scratch = vec![f32::NAN; Kernels::matmul_scratch_len(cols, columns)];
+            for (kernels, pool) in every_isa().flat_map(|kernels| pools().map(|pool| (kernels, pool))) {
+                let what =
+                    format!("{form} in 12 bits.{} {rows} x {cols} x {columns} by {group}", kernels.isa());
+                let (mut y, matrix) = (before.clone(), twelve_bits.matrix(&palettes));
+                match columns {
+                    1 => kernels.matvec(&pool, matrix, &data, &mut y, blend),
+                    _ => kernels.matmul(&pool, matrix, x, &mut y, blend, &mut scratch),
+                }
+                assert_product(&y, &before, &palettes.weights, x, blend, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_into_twelve_bits_is_not_brought_there() {
+    let random = |form, cols| Palettes::random(form, 2, cols, 1, &mut Numbers::seeded(17));
+    let [long, short] = [FORMS[4], FORMS[5]];
+    assert!(InTwelveBits::of(&random(short, 64), 64).is_some());
+    assert!(InTwelveBits::of(&random(long, 64), 64).is_none(), "entries of more than sixteen bits");
+    assert!(InTwelveBits::of(&random(short, 96), 96).is_none(), "rows that are not whole chunks");
+    let mut palettes = random(short, 64);
+    let powers = (-24..16).map(|power| f16::from_f32(2f32.powi(power)));
+    palettes.palettes[256..].iter_mut().zip(powers).for_each(|(entry, power)| *entry = power);
+    assert!(InTwelveBits::of(&palettes, 64).is_none(), "more than sixteen high bytes");
 }
 
 #[test]
