@@ -108,8 +108,8 @@ impl<W: WeightRows> PanelRows<W> {
         let next_panel = LANES * self.weights.row_bytes();
         let mut group = self.groups[0];
         let mut palette = self.weights.palette(simd, group);
+        let mut lines = [[simd.splat(0.0); BLOCKS]; LANES];
         for (chunk, panel) in (k / CHUNK..).zip(panel.chunks_mut(CHUNK)) {
-            let mut lines = [[simd.splat(0.0); BLOCKS]; LANES];
             for (lane, line) in lines.iter_mut().enumerate() {
                 let row = self.rows[lane];
                 if self.groups[lane] != group {
