@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use half::f16;
 use lone_cpu::kernels::{
-    Attention, Blend, Columns, IndexBits, Palettized, PastSegment, VisibleKeys, Weights,
+    Attention, Blend, Columns, IndexBits, Palettized, PastSegment, TwelveBits, VisibleKeys, Weights,
 };
 use lone_cpu::{Isa, Kernels, Pool, cores};
 
@@ -33,25 +33,49 @@ fn pool() -> Pool {
     Pool::new(cores::physical_cores())
 }
 
+/// How weights are held.
+#[derive(Clone, Copy)]
+enum Form {
+    F16,
+    TwelveBits,
+    Palettized(IndexBits),
+}
+
+impl Form {
+    fn bits(self) -> usize {
+        match self {
+            Form::F16 => 16,
+            Form::TwelveBits => 12,
+            Form::Palettized(bits) => bits.bits(),
+        }
+    }
+
+    /// Bytes of a matrix, palettes not counted.
+    fn matrix_bytes(self) -> usize {
+        ROWS * COLS * self.bits() / 8
+    }
+}
+
 /// What a linear layer is measured with.
 struct Arm {
     isa: Isa,
-    /// Of an index, or none for fp16.
-    bits: Option<IndexBits>,
+    form: Form,
 }
 
 impl fmt::Display for Arm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.bits {
-            None => write!(f, "f16.{}", self.isa),
-            Some(bits) => write!(f, "{bits}.{}", self.isa),
+        match self.form {
+            Form::F16 => write!(f, "f16.{}", self.isa),
+            Form::TwelveBits => write!(f, "twelve_bits.{}", self.isa),
+            Form::Palettized(bits) => write!(f, "{bits}.{}", self.isa),
         }
     }
 }
 
 fn arms() -> Vec<Arm> {
-    let forms = [None, Some(IndexBits::Eight), Some(IndexBits::Six), Some(IndexBits::Four)];
-    isas().flat_map(|isa| forms.map(|bits| Arm { isa, bits })).collect()
+    let palettized = [IndexBits::Eight, IndexBits::Six, IndexBits::Four].map(Form::Palettized);
+    let forms = [Form::F16, Form::TwelveBits].into_iter().chain(palettized);
+    isas().flat_map(|isa| forms.clone().map(move |form| Arm { isa, form })).collect()
 }
 
 /// Many matrices, none like another.
@@ -65,17 +89,18 @@ impl Matrices {
         Self { numbers: (0..WEIGHT_BYTES / size_of::<f16>()).map(|i| f16::from_bits(bits(i))).collect() }
     }
 
-    /// Bytes of a matrix, palettes not counted.
-    fn matrix_bytes(bits: Option<IndexBits>) -> usize {
-        ROWS * COLS * bits.map_or(16, IndexBits::bits) / 8
-    }
-
     /// One after the other, without end; sixteen rows have a palette.
-    fn cycle(&self, bits: Option<IndexBits>) -> impl Iterator<Item = Weights<'_>> {
+    fn cycle(&self, form: Form) -> impl Iterator<Item = Weights<'_>> {
         let bytes: &[u8] = bytemuck::cast_slice(&self.numbers);
-        bytes.chunks_exact(Self::matrix_bytes(bits)).cycle().map(move |matrix| match bits {
-            None => Weights::F16(bytemuck::cast_slice(matrix)),
-            Some(bits) => Weights::Palettized(Palettized {
+        bytes.chunks_exact(form.matrix_bytes()).cycle().map(move |matrix| match form {
+            Form::F16 => Weights::F16(bytemuck::cast_slice(matrix)),
+            Form::TwelveBits => Weights::TwelveBits(TwelveBits {
+                chunks: matrix.as_chunks().0,
+                high_bytes: &[[0x3c; 16]; ROWS / 16],
+                group_rows: 16,
+                scales: None,
+            }),
+            Form::Palettized(bits) => Weights::Palettized(Palettized {
                 bits,
                 indices: matrix,
                 palettes: &self.numbers[..ROWS / 16 * bits.entries()],
@@ -108,8 +133,8 @@ fn read(bencher: Bencher<'_, '_>) {
 fn matvec(bencher: Bencher<'_, '_>, arm: &Arm) {
     let (kernels, pool, matrices) = (Kernels::with_isa(arm.isa), pool(), Matrices::new());
     let (x, mut y) = (vec![0.5; COLS], vec![0.0; ROWS]);
-    let mut weights = matrices.cycle(arm.bits);
-    bencher.counter(BytesCount::new(Matrices::matrix_bytes(arm.bits))).bench_local(|| {
+    let mut weights = matrices.cycle(arm.form);
+    bencher.counter(BytesCount::new(arm.form.matrix_bytes())).bench_local(|| {
         let matrix = weights.next().expect("a cycle has no end");
         kernels.matvec(&pool, matrix, &x, &mut y, Blend::SET);
         black_box(&y);
@@ -122,7 +147,7 @@ fn matmul<const S: usize>(bencher: Bencher<'_, '_>, arm: &Arm) {
     let (kernels, pool, matrices) = (Kernels::with_isa(arm.isa), pool(), Matrices::new());
     let (x, mut y) = (vec![0.5; COLS * S], vec![0.0; ROWS * S]);
     let mut scratch = vec![0.0; Kernels::matmul_scratch_len(COLS, S)];
-    let mut weights = matrices.cycle(arm.bits);
+    let mut weights = matrices.cycle(arm.form);
     bencher.counter(ItemsCount::new(2 * ROWS * COLS * S)).bench_local(|| {
         let matrix = weights.next().expect("a cycle has no end");
         kernels.matmul(&pool, matrix, Columns::dense(&x, S), &mut y, Blend::SET, &mut scratch);
