@@ -10,7 +10,7 @@ use crate::isa::TwelveBitsChunk;
 use crate::kernels::IndexBits;
 use crate::pages::{self, Pages};
 use crate::plan::Plan;
-use crate::steps::{PalettizedWeight, Step, TwelveBitsWeight, Weight};
+use crate::steps::{PalettizedWeight, ROWS_PER_BLOCK, Step, TwelveBitsWeight, Weight};
 use crate::{Isa, Pool};
 
 /// Whether weights of that form are read and multiplied faster with the instructions of `isa` than large palettes are.
@@ -71,8 +71,8 @@ fn of(weight: &PalettizedWeight, blobs: &BlobFile, pool: &Pool) -> io::Result<Op
     let mut map = pages::map(rows * cols * 12 / 8, Pages::Huge)?;
     let chunks: &mut [TwelveBitsChunk] = map.as_chunks_mut().0;
     let per_row = chunks.len() / rows;
-    pool.for_each_chunk(chunks, per_row, |row, chunks| {
-        matrix.write_twelve_bits(&high_bytes, cols, row, chunks);
+    pool.for_each_chunk(chunks, per_row * ROWS_PER_BLOCK, |block, chunks| {
+        matrix.write_twelve_bits(&high_bytes, cols, block * ROWS_PER_BLOCK, chunks);
     });
     Ok(Some(TwelveBitsWeight {
         bits: weight.bits,

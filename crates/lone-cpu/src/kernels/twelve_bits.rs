@@ -41,8 +41,9 @@ impl Palettized<'_> {
     /// The high bytes of each palette, if rows of `cols` weights can be brought to twelve bits: all entries are bf16 numbers, a
     /// palette has at most sixteen high bytes, and rows are whole chunks.
     pub(crate) fn high_bytes(&self, cols: usize) -> Option<Vec<HighBytes>> {
+        let fits = self.short && cols > 0 && cols.is_multiple_of(CHUNK);
         let palettes = self.palettes.chunks_exact(self.bits.entries());
-        (self.short && cols.is_multiple_of(CHUNK)).then(|| palettes.map(high_bytes).collect())?
+        fits.then(|| palettes.map(high_bytes).collect())?
     }
 
     /// The rows from `first_row` on as chunks, as many as there is room for.
@@ -58,10 +59,13 @@ impl Palettized<'_> {
     ) {
         let chunk_bytes = CHUNK * self.bits.bits() / 8;
         let rows = self.indices.chunks_exact(cols / CHUNK * chunk_bytes).enumerate().skip(first_row);
+        let (mut codes_group, mut codes) = (None, [[0; 2]; 256]);
         for ((row, indices), chunks) in rows.zip(chunks.chunks_exact_mut(cols / CHUNK)) {
             let group = row / self.group_rows;
-            let palette = &self.palettes[group * self.bits.entries()..][..self.bits.entries()];
-            let codes = codes(palette, &high_bytes[group]);
+            if codes_group != Some(group) {
+                let palette = &self.palettes[group * self.bits.entries()..][..self.bits.entries()];
+                (codes_group, codes) = (Some(group), codes_of(palette, &high_bytes[group]));
+            }
             for (indices, chunk) in indices.chunks_exact(chunk_bytes).zip(chunks) {
                 *chunk = encoded(self.bits, indices, &codes);
             }
@@ -88,7 +92,7 @@ fn high_bytes(palette: &[f16]) -> Option<HighBytes> {
 }
 
 /// For each entry its low byte, and the place of its high byte.
-fn codes(palette: &[f16], high_bytes: &HighBytes) -> [[u8; 2]; 256] {
+fn codes_of(palette: &[f16], high_bytes: &HighBytes) -> [[u8; 2]; 256] {
     let mut codes = [[0; 2]; 256];
     for (code, &entry) in codes.iter_mut().zip(palette) {
         let [low, high] = bytes(entry);

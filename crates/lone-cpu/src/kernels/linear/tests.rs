@@ -313,6 +313,7 @@ fn what_does_not_fit_into_twelve_bits_is_not_brought_there() {
     assert!(InTwelveBits::of(&random(short, 64), 64).is_some());
     assert!(InTwelveBits::of(&random(long, 64), 64).is_none(), "entries of more than sixteen bits");
     assert!(InTwelveBits::of(&random(short, 96), 96).is_none(), "rows that are not whole chunks");
+    assert!(InTwelveBits::of(&random(short, 0), 0).is_none(), "rows without columns");
     let mut palettes = random(short, 64);
     let powers = (-24..16).map(|power| f16::from_f32(2f32.powi(power)));
     palettes.palettes[256..].iter_mut().zip(powers).for_each(|(entry, power)| *entry = power);
