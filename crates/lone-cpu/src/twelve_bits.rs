@@ -30,7 +30,8 @@ pub(crate) fn bring(plans: &mut [Plan], blobs: &BlobFile, pool: &Pool) -> io::Re
     for weight in plans.iter_mut().flat_map(|plan| &mut plan.steps).flat_map(weights) {
         let Weight::Palettized(palettized) = weight else { continue };
         let record = palettized.indices.0;
-        let same = (record, palettized.palettes.get(blobs).as_ptr());
+        let scales = palettized.scales.as_ref().map(|scales| scales.get(blobs).as_ptr());
+        let same = (record, palettized.palettes.get(blobs).as_ptr(), palettized.group_rows, scales);
         let new = match brought.get(&same) {
             Some(known) => known.clone(),
             None => {

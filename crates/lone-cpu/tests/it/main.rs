@@ -6,5 +6,6 @@ mod fusions;
 mod graphs;
 mod keep;
 mod models;
+mod palettes;
 mod plans;
 mod suite;
