@@ -71,7 +71,9 @@ impl Palettized<'_> {
     /// If `rows` rows are not whole bytes each, or palettes or scales are missing.
     pub(super) fn check(&self, rows: usize) {
         let Self { bits, group_rows, palettes, .. } = *self;
-        assert!(self.indices.len().is_multiple_of(rows.max(1)), "{bits}: rows of indices are whole bytes");
+        let whole = self.indices.len().is_multiple_of(rows.max(1))
+            && (self.indices.len() * 8).is_multiple_of(bits.bits());
+        assert!(whole, "{bits}: rows of indices are whole bytes");
         assert!(
             palettes.len() >= rows.div_ceil(group_rows) * bits.entries(),
             "{bits}: every row has a palette"

@@ -342,3 +342,11 @@ fn a_row_without_a_palette_is_refused() {
     palettes.palettes.truncate(16);
     Kernels::detect().matvec(&pools()[0], palettes.matrix(), &[0.0; 8], &mut [0.0; 4], Blend::SET);
 }
+
+#[test]
+#[should_panic(expected = "rows of indices are whole bytes")]
+fn rows_that_end_amid_a_byte_are_refused() {
+    let mut palettes = Palettes::random(FORMS[2], 1, 4, 1, &mut Numbers::seeded(17));
+    palettes.indices.truncate(1);
+    Kernels::detect().matvec(&pools()[0], palettes.matrix(), &[1.0], &mut [0.0], Blend::SET);
+}
