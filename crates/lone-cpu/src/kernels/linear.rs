@@ -256,7 +256,7 @@ impl Kernels {
     }
 }
 
-/// Whole blocks of rows, so that tasks begin where palettes do.
+/// Whole blocks of rows, so that only the last task has a panel with fewer.
 fn rows_per_task(rows: usize, row_bytes: usize, threads: usize) -> usize {
     if threads == 1 {
         return rows.max(1);

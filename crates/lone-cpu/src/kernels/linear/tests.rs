@@ -103,16 +103,25 @@ fn a_layer_without_inputs_gives_zero() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let mut numbers = Numbers::seeded(11);
-    let (w, x) = (numbers.f16s(200 * 48, 1.0), numbers.f32s(48 * 5, 1.0));
-    for kernels in every_isa() {
-        let results = pools().map(|pool| {
-            let (mut y, mut columns, mut scratch) = (vec![0.0; 200], vec![0.0; 1000], vec![0.0; 240]);
-            let w = Weights::F16(&w);
-            kernels.matvec(&pool, w, &x[..48], &mut y, Blend::SET);
-            kernels.matmul(&pool, w, Columns::dense(&x, 5), &mut columns, Blend::SET, &mut scratch);
-            (y, columns)
-        });
-        assert_eq!(results[0], results[1], "{}", kernels.isa());
+    let (rows, cols, pools) = (600, 1024, pools());
+    // Even of the smallest form there is more than one task, and tasks begin amid the rows of a palette.
+    assert!(rows_per_task(rows, cols * 4 / 8, pools[1].threads()) < rows);
+    let f16s = numbers.f16s(rows * cols, 1.0);
+    let palettes = FORMS.map(|form| Palettes::random(form, rows, cols, 7, &mut numbers).scaled(rows));
+    let short = &palettes[3];
+    let twelve_bits = InTwelveBits::of(short, cols).unwrap();
+    let forms = [Weights::F16(&f16s), twelve_bits.matrix(short)];
+    for w in forms.into_iter().chain(palettes.iter().map(Palettes::matrix)) {
+        for (kernels, columns) in every_isa().flat_map(|kernels| [1, 3, 5, 49].map(|s| (kernels, s))) {
+            let x = numbers.f32s(cols * columns, 1.0);
+            let mut scratch = vec![0.0; Kernels::matmul_scratch_len(cols, columns)];
+            let [one, other] = [&pools[0], &pools[1]].map(|pool| {
+                let mut y = vec![0.0; rows * columns];
+                kernels.matmul(pool, w, Columns::dense(&x, columns), &mut y, Blend::SET, &mut scratch);
+                y
+            });
+            assert!(one == other, "{} x {columns}", kernels.isa());
+        }
     }
 }
 
