@@ -155,7 +155,8 @@ impl<T> SharedPointer<T> {
 struct Shared {
     gate: Gate,
     job: UnsafeCell<Job>,
-    /// For each thread the next task of its share that nobody has claimed; the caller's comes last.
+    /// For each thread the next task of its share that nobody has claimed; the caller's follows those of the workers. Shares
+    /// of threads that the system refused are left to the others.
     shares: Vec<Share>,
     busy: AtomicBool,
     parked: Vec<AtomicBool>,
@@ -207,7 +208,7 @@ impl Shared {
         self.gate.close();
         let mut spins = 0u32;
         while self.gate.occupied() {
-            spins += 1;
+            spins = spins.saturating_add(1);
             // A worker inside is running the last tasks; if it has lost its core, give it ours.
             if spins < SPINS_BEFORE_PARKING { std::hint::spin_loop() } else { thread::yield_now() }
         }
