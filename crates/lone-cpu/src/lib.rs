@@ -1,7 +1,8 @@
 //! Runs ML Programs on the CPU, near memory bandwidth.
 //!
 //! [`CpuBackend`] compiles each function of a package once into a [`Plan`]: steps over one arena, weights used
-//! where they are mapped, caches read where they are passed in. Running a plan allocates nothing.
+//! where they are mapped, caches read where they are passed in. Running a plan allocates nothing but room that is kept for
+//! the next run, unless an operation has no step of its own.
 
 mod arena;
 pub mod arithmetic;

@@ -1,5 +1,5 @@
-//! Steps: what a compiled function is made of. Each reads and writes spans of the arena, or ports, and allocates
-//! nothing.
+//! Steps: what a compiled function is made of. Each reads and writes spans of the arena, or ports, and none but
+//! [`Reference`] allocates more than room that is kept.
 //!
 //! A step that is worth it spreads its work over the pool; the others run on the calling thread.
 
