@@ -81,10 +81,8 @@ impl CpuBackend {
         constants.fill(&blobs, arena.slots_mut()).map_err(package_error)?;
         let pages = if self.options.huge_pages { Pages::Huge } else { Pages::Usual };
         if pages == Pages::Huge {
-            let unread = match twelve_bits::suit(self.kernels.isa()) {
-                true => twelve_bits::bring(&mut plans, &blobs, &self.pool).map_err(package_error)?,
-                false => Vec::new(),
-            };
+            let unread = twelve_bits::bring(&mut plans, &blobs, self.kernels.isa(), &self.pool);
+            let unread = unread.map_err(package_error)?;
             blobs = blobs.copied_to_huge_pages(&unread).map_err(package_error)?;
         }
         let profiles = self.options.profile.then(|| plans.iter().map(Profile::new).collect());

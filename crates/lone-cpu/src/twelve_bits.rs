@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use lone_mil::BlobFile;
+use lone_mil::{BlobError, BlobFile};
 
 use crate::isa::TwelveBitsChunk;
 use crate::kernels::IndexBits;
@@ -13,17 +13,20 @@ use crate::plan::Plan;
 use crate::steps::{PalettizedWeight, ROWS_PER_BLOCK, Step, TwelveBitsWeight, Weight};
 use crate::{Isa, Pool};
 
-/// Whether weights of that form are read and multiplied faster with the instructions of `isa` than large palettes are.
-pub(crate) fn suit(isa: Isa) -> bool {
-    isa.looks_up_slowly()
-}
-
-/// Brings what can be to that form, the same weights only once, however many functions read them. Gives the records of indices
-/// that nobody reads any more.
+/// Brings what can be to that form, if it is faster with the instructions of `isa`: the same weights only once, however many
+/// functions read them. Gives the records of indices that nobody reads any more.
 ///
 /// # Errors
-/// As the operating system says when it has no memory left.
-pub(crate) fn bring(plans: &mut [Plan], blobs: &BlobFile, pool: &Pool) -> io::Result<Vec<u64>> {
+/// [`BlobError::Read`] if there is no memory left.
+pub(crate) fn bring(
+    plans: &mut [Plan],
+    blobs: &BlobFile,
+    isa: Isa,
+    pool: &Pool,
+) -> Result<Vec<u64>, BlobError> {
+    if !isa.looks_up_slowly() {
+        return Ok(Vec::new());
+    }
     let mut brought: HashMap<_, Option<Arc<TwelveBitsWeight>>> = HashMap::new();
     let mut unread = Vec::new();
     let mut read = Vec::new();
@@ -35,7 +38,9 @@ pub(crate) fn bring(plans: &mut [Plan], blobs: &BlobFile, pool: &Pool) -> io::Re
         let new = match brought.get(&same) {
             Some(known) => known.clone(),
             None => {
-                let new = of(palettized, blobs, pool)?.map(Arc::new);
+                let new = of(palettized, blobs, pool)
+                    .map_err(|source| BlobError::Read { path: blobs.path().to_owned(), source })?
+                    .map(Arc::new);
                 brought.insert(same, new.clone());
                 new
             }

@@ -106,6 +106,10 @@ type Threaded = (Option<usize>, Box<dyn Backend>);
 fn backends(args: &BenchArgs, context: &Context) -> Result<Vec<Threaded>, UserError> {
     let (backend, units) = (backend::resolve(args.backend, args.units, context)?, args.units);
     if backend != BackendChoice::Cpu {
+        if let Some(isa) = args.isa {
+            let what = format_args!("--isa {isa} is for the CPU backend, which is not what computes here");
+            return Err(UserError::new(what).with_hint("--backend cpu"));
+        }
         let engine =
             EngineArgs { backend, threads: None, huge_pages: false, ane_preset: AnePreset::M1, units };
         return Ok(vec![(None, backend::choose(&engine, context)?)]);

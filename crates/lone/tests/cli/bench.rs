@@ -64,6 +64,9 @@ fn a_narrower_instruction_set_can_be_measured_if_this_cpu_has_it() {
     let refused = machine.run(&[&LITTLE[..], &["--isa", "sse"]].concat());
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("this CPU has scalar"), "{}", refused.stderr);
+    let elsewhere = machine.run(&[&LITTLE[..], &["--isa", "scalar", "--backend", "ane-sim"]].concat());
+    assert_eq!(elsewhere.code, 1);
+    assert!(elsewhere.stderr.contains("--isa scalar is for the CPU backend"), "{}", elsewhere.stderr);
 }
 
 #[test]
