@@ -10,7 +10,8 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use half::f16;
 use lone_cpu::kernels::{
-    Attention, Blend, Columns, IndexBits, Palettized, PastSegment, TwelveBits, VisibleKeys, Weights,
+    Attention, Blend, Columns, IndexBits, Int16Palettized, Palettized, PastSegment, TwelveBits, VisibleKeys,
+    Weights,
 };
 use lone_cpu::{Isa, Kernels, Pool, cores};
 
@@ -39,6 +40,8 @@ enum Form {
     F16,
     TwelveBits,
     Palettized(IndexBits),
+    /// Rounded to 16 bits.
+    Int16(IndexBits),
 }
 
 impl Form {
@@ -46,7 +49,7 @@ impl Form {
         match self {
             Form::F16 => 16,
             Form::TwelveBits => 12,
-            Form::Palettized(bits) => bits.bits(),
+            Form::Palettized(bits) | Form::Int16(bits) => bits.bits(),
         }
     }
 
@@ -68,25 +71,35 @@ impl fmt::Display for Arm {
             Form::F16 => write!(f, "f16.{}", self.isa),
             Form::TwelveBits => write!(f, "twelve_bits.{}", self.isa),
             Form::Palettized(bits) => write!(f, "{bits}.{}", self.isa),
+            Form::Int16(bits) => write!(f, "{bits}.int16.{}", self.isa),
         }
     }
 }
 
 fn arms() -> Vec<Arm> {
-    let palettized = [IndexBits::Eight, IndexBits::Six, IndexBits::Four].map(Form::Palettized);
-    let forms = [Form::F16, Form::TwelveBits].into_iter().chain(palettized);
-    isas().flat_map(|isa| forms.clone().map(move |form| Arm { isa, form })).collect()
+    let widths = [IndexBits::Eight, IndexBits::Six, IndexBits::Four];
+    let exact = [Form::F16, Form::TwelveBits].into_iter().chain(widths.map(Form::Palettized));
+    let forms = |isa: Isa| {
+        let rounded = widths.map(Form::Int16).into_iter().filter(move |_| isa.has_fast_int16());
+        exact.clone().chain(rounded).map(move |form| Arm { isa, form })
+    };
+    isas().flat_map(forms).collect()
 }
 
 /// Many matrices, none like another.
 struct Matrices {
     numbers: Vec<f16>,
+    /// Rounded palettes.
+    entries: Vec<i16>,
 }
 
 impl Matrices {
     fn new() -> Self {
         let bits = |i: usize| (i.wrapping_mul(40_503) >> 5 & 0x3BF8) as u16;
-        Self { numbers: (0..WEIGHT_BYTES / size_of::<f16>()).map(|i| f16::from_bits(bits(i))).collect() }
+        Self {
+            numbers: (0..WEIGHT_BYTES / size_of::<f16>()).map(|i| f16::from_bits(bits(i))).collect(),
+            entries: (0..ROWS / 16 * 256).map(|i| bits(i) as i16 % 4096).collect(),
+        }
     }
 
     /// One after the other, without end; sixteen rows have a palette.
@@ -100,15 +113,24 @@ impl Matrices {
                 group_rows: 16,
                 scales: None,
             }),
-            Form::Palettized(bits) => Weights::Palettized(Palettized {
-                bits,
-                indices: matrix,
-                palettes: &self.numbers[..ROWS / 16 * bits.entries()],
-                group_rows: 16,
-                short: true,
-                scales: None,
+            Form::Palettized(bits) => Weights::Palettized(self.palettized(matrix, bits)),
+            Form::Int16(bits) => Weights::Int16(Int16Palettized {
+                exact: self.palettized(matrix, bits),
+                entries: &self.entries[..ROWS / 16 * bits.entries()],
+                steps: &[1.0; ROWS / 16],
             }),
         })
+    }
+
+    fn palettized<'a>(&'a self, indices: &'a [u8], bits: IndexBits) -> Palettized<'a> {
+        Palettized {
+            bits,
+            indices,
+            palettes: &self.numbers[..ROWS / 16 * bits.entries()],
+            group_rows: 16,
+            short: true,
+            scales: None,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::arena::Arena;
 use crate::compile::{Compiler, Options, package_error};
 use crate::model::CpuModel;
 use crate::profile::Profile;
-use crate::{Isa, Kernels, Pages, Pool, cores, twelve_bits};
+use crate::{Isa, Kernels, Pages, Pool, cores, int16, twelve_bits};
 
 /// How to run on this CPU.
 #[derive(Debug, Clone, Copy)]
@@ -27,11 +27,21 @@ pub struct CpuOptions {
     /// Whether weights are copied into memory of huge pages. They are read faster there, but take up memory that is
     /// neither shared with other processes nor given back under pressure.
     pub huge_pages: bool,
+    /// Whether palettes, and what they are multiplied with, are rounded to thirteen bits where [`Isa::has_fast_int16`]. Logits then
+    /// keep a cosine of 0.99999 to the exact ones.
+    pub fast_int16: bool,
 }
 
 impl Default for CpuOptions {
     fn default() -> Self {
-        CpuOptions { threads: None, isa: None, fuse: true, profile: false, huge_pages: false }
+        CpuOptions {
+            threads: None,
+            isa: None,
+            fuse: true,
+            profile: false,
+            huge_pages: false,
+            fast_int16: false,
+        }
     }
 }
 
@@ -79,6 +89,9 @@ impl CpuBackend {
             what: format!("working memory of {} bytes", slots * size_of::<f32>()),
         })?;
         constants.fill(&blobs, arena.slots_mut()).map_err(package_error)?;
+        if self.options.fast_int16 {
+            int16::round(&mut plans, &blobs, self.kernels.isa());
+        }
         let pages = if self.options.huge_pages { Pages::Huge } else { Pages::Usual };
         if pages == Pages::Huge {
             let unread = twelve_bits::bring(&mut plans, &blobs, self.kernels.isa(), &self.pool);

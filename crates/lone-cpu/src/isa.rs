@@ -11,6 +11,7 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod plain_words;
 mod scalar;
 
 use std::fmt;
@@ -55,7 +56,7 @@ pub enum Isa {
     /// AVX2, FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
-    /// AVX-512 F, BW, DQ, VL and VBMI.
+    /// AVX-512 F, BW, DQ, VL, VBMI and VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
     /// NEON.
@@ -121,6 +122,19 @@ impl Isa {
             Self::Avx512(_) => Avx512::LOOKS_UP_SLOWLY,
             #[cfg(target_arch = "aarch64")]
             Self::Neon(_) => Neon::LOOKS_UP_SLOWLY,
+        }
+    }
+
+    /// Whether it multiplies weights and activations faster that are rounded to 16 bits.
+    pub fn has_fast_int16(self) -> bool {
+        match self {
+            Self::Scalar(_) => Scalar::FAST_INT16,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => Avx2::FAST_INT16,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => Avx512::FAST_INT16,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => Neon::FAST_INT16,
         }
     }
 
@@ -257,6 +271,63 @@ pub(crate) trait Simd: Copy {
         }
         let [a, b, c, d] = &numbers;
         [self.load(a), self.load(b), self.load(c), self.load(d)]
+    }
+
+    /// 32 numbers of 16 bits.
+    type Words: Copy;
+    /// Sixteen sums of products of such numbers.
+    type Sums: Copy;
+    /// Sixteen of them, ready for lookups.
+    type WordTable4;
+    /// 64.
+    type WordTable6;
+    /// 256.
+    type WordTable8;
+
+    /// Whether products of such numbers are faster than those of f32.
+    const FAST_INT16: bool = false;
+
+    /// Makes a table ready.
+    fn word_table4(self, entries: &[i16; 16]) -> Self::WordTable4;
+    /// Makes a table ready.
+    fn word_table6(self, entries: &[i16; 64]) -> Self::WordTable6;
+    /// Makes a table ready.
+    fn word_table8(self, entries: &[i16; 256]) -> Self::WordTable8;
+    /// The entries at 128 indices of 4 bits: every fourth from the first on, from the second, the third and the fourth.
+    fn words_at4(self, table: &Self::WordTable4, indices: &[u8; 64]) -> [Self::Words; 4];
+    /// The entries at 64 indices of 6 bits.
+    fn words_at6(self, table: &Self::WordTable6, indices: &[u8; 48]) -> [Self::Words; 2];
+    /// The entries at 64 indices of a byte.
+    fn words_at8(self, table: &Self::WordTable8, indices: &[u8; 64]) -> [Self::Words; 2];
+    /// Reads 32 numbers.
+    fn load_words(self, from: &[i16; 32]) -> Self::Words;
+    /// Writes pair p of words i to place i of block p.
+    fn store_pairs(self, words: [Self::Words; LANES], to: &mut [[i16; 32]; LANES]);
+    /// Sixteen zeros.
+    fn no_sums(self) -> Self::Sums;
+    /// To sum i both products of pair i of `a` and pair i of `b`.
+    fn add_products(self, sums: Self::Sums, a: Self::Words, b: Self::Words) -> Self::Sums;
+    /// The same, `b` being the same pair for every sum.
+    fn add_products_of(self, sums: Self::Sums, a: Self::Words, b: [i16; 2]) -> Self::Sums;
+    /// In f32.
+    fn float_sums(self, sums: Self::Sums) -> Self::F32;
+
+    /// The nearest whole numbers of a block from -32767 to 32767.
+    #[inline(always)]
+    fn store_rounded(self, numbers: Self::F32, to: &mut [i16; LANES]) {
+        let mut rounded = [0.0; LANES];
+        self.store(self.round(numbers), &mut rounded);
+        *to = rounded.map(|number| number as i16);
+    }
+
+    /// The same of sixteen pairs: the first of both blocks, then the second, and so on.
+    #[inline(always)]
+    fn store_rounded_pairs(self, numbers: [Self::F32; 2], to: &mut [[i16; 2]; LANES]) {
+        for (i, numbers) in numbers.into_iter().enumerate() {
+            let mut rounded = [0.0; LANES];
+            self.store(self.round(numbers), &mut rounded);
+            to.iter_mut().zip(rounded).for_each(|(to, number)| to[i] = number as i16);
+        }
     }
 
     /// `a + b`.

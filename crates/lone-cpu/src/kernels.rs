@@ -11,6 +11,7 @@ mod attention;
 mod conversion;
 mod dots;
 mod elementwise;
+mod int16;
 mod linear;
 mod matmul;
 mod norm;
@@ -27,6 +28,8 @@ mod width;
 
 pub use attention::{Attention, PastSegment};
 pub use elementwise::{Binary, Operand};
+pub use int16::Int16Palettized;
+pub(crate) use int16::RoundedPalettes;
 pub use linear::{Blend, Columns, Weights};
 pub use palettes::{IndexBits, Palettized};
 pub use twelve_bits::TwelveBits;

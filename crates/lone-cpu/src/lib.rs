@@ -10,6 +10,7 @@ pub mod backend;
 pub mod bandwidth;
 mod compile;
 pub mod cores;
+mod int16;
 pub mod isa;
 pub mod kernels;
 pub mod model;

@@ -5,7 +5,7 @@ use std::fmt;
 use lone_mil::Signature;
 
 use crate::kernels::VisibleKeys;
-use crate::steps::Step;
+use crate::steps::{Step, Weight};
 
 /// Steps over one arena, in the order they run.
 ///
@@ -24,6 +24,15 @@ impl Plan {
     /// The kinds of its steps, in order.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
         self.steps.iter().map(Step::name)
+    }
+
+    /// The weights of its linear layers.
+    pub(crate) fn weights(&mut self) -> impl Iterator<Item = &mut Weight> {
+        let layers = self.steps.iter_mut().flat_map(|step| match step {
+            Step::Projection(projection) => projection.layers.as_mut_slice(),
+            _ => &mut [],
+        });
+        layers.flat_map(|layer| &mut layer.parts).map(|part| &mut part.weight)
     }
 
     /// What it takes and gives.

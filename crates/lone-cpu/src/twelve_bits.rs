@@ -10,7 +10,7 @@ use crate::isa::TwelveBitsChunk;
 use crate::kernels::IndexBits;
 use crate::pages::{self, Pages};
 use crate::plan::Plan;
-use crate::steps::{PalettizedWeight, ROWS_PER_BLOCK, Step, TwelveBitsWeight, Weight};
+use crate::steps::{PalettizedWeight, ROWS_PER_BLOCK, TwelveBitsWeight, Weight};
 use crate::{Isa, Pool};
 
 /// Brings what can be to that form, if it is faster with the instructions of `isa`: the same weights only once, however many
@@ -30,7 +30,7 @@ pub(crate) fn bring(
     let mut brought: HashMap<_, Option<Arc<TwelveBitsWeight>>> = HashMap::new();
     let mut unread = Vec::new();
     let mut read = Vec::new();
-    for weight in plans.iter_mut().flat_map(|plan| &mut plan.steps).flat_map(weights) {
+    for weight in plans.iter_mut().flat_map(Plan::weights) {
         let Weight::Palettized(palettized) = weight else { continue };
         let record = palettized.indices.0;
         let scales = palettized.scales.as_ref().map(|scales| scales.get(blobs).as_ptr());
@@ -55,15 +55,6 @@ pub(crate) fn bring(
     }
     unread.retain(|record| !read.contains(record));
     Ok(unread)
-}
-
-/// The weights of a step.
-fn weights(step: &mut Step) -> impl Iterator<Item = &mut Weight> {
-    let layers = match step {
-        Step::Projection(projection) => projection.layers.as_mut_slice(),
-        _ => &mut [],
-    };
-    layers.iter_mut().flat_map(|layer| &mut layer.parts).map(|part| &mut part.weight)
 }
 
 /// The same in twelve bits; none if it is faster as it is, or cannot be.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use lone_anesim::{AneSim, Faults};
 use lone_coreml::{ComputeUnits, CoremlBackend, CoremlOptions};
-use lone_cpu::{CpuBackend, CpuOptions};
+use lone_cpu::{CpuBackend, CpuOptions, Isa};
 use lone_mil::{Backend, Interpreter, Reference};
 
 use crate::args::{AnePreset, BackendChoice, EngineArgs, UnitsArgs, UnitsChoice};
@@ -26,17 +26,38 @@ const COMPILED: &str = "coreml";
 /// # Errors
 /// If it cannot run here, or has no place for what it compiles.
 pub(crate) fn choose(args: &EngineArgs, context: &Context) -> Result<Box<dyn Backend>, UserError> {
-    match resolve(args.backend, args.units, context)? {
+    let backend = resolve(args.backend, args.units, context)?;
+    if args.fast_int16 {
+        check_fast_int16(backend, Isa::detect())?;
+    }
+    match backend {
         BackendChoice::Auto => unreachable!("it has been resolved"),
-        BackendChoice::Cpu => {
-            let threads = args.threads.and_then(NonZeroUsize::new);
-            let huge_pages = args.huge_pages;
-            Ok(Box::new(CpuBackend::new(CpuOptions { threads, huge_pages, ..CpuOptions::default() })))
-        }
+        BackendChoice::Cpu => Ok(Box::new(CpuBackend::new(CpuOptions {
+            threads: args.threads.and_then(NonZeroUsize::new),
+            huge_pages: args.huge_pages,
+            fast_int16: args.fast_int16,
+            ..CpuOptions::default()
+        }))),
         BackendChoice::AneSim => Ok(Box::new(AneSim::new(faults(args.ane_preset)))),
         BackendChoice::Reference => Ok(Box::new(Interpreter::<Reference>::new())),
         BackendChoice::Coreml => Ok(Box::new(coreml(units(args.units), context)?)),
     }
+}
+
+/// Says where `--fast-int16` cannot be had.
+///
+/// # Errors
+/// If `backend` is not the CPU, or `isa` multiplies f32 as fast.
+pub(crate) fn check_fast_int16(backend: BackendChoice, isa: Isa) -> Result<(), UserError> {
+    if backend != BackendChoice::Cpu {
+        let what = "--fast-int16 is for the CPU backend, which is not what computes here";
+        return Err(UserError::new(what).with_hint("--backend cpu"));
+    }
+    if !isa.has_fast_int16() {
+        let what = format_args!("--fast-int16 gains nothing with {isa}, which is what computes here");
+        return Err(UserError::new(what).with_hint("leave it out; AVX-512 with VNNI has what it needs"));
+    }
+    Ok(())
 }
 
 /// The Core ML of this system.

@@ -11,6 +11,7 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
+use super::plain_words::plain_words;
 use super::{HighBytes, Kernel, LANES, Simd, TwelveBitsChunk, methods_proven_by_token};
 use look_up::{Palette4, Palette6, Palette8, look_up4, look_up6, look_up8, palette4, palette6, palette8};
 use look_up::{arrange, look_up4_short, twelve_bits};
@@ -40,6 +41,8 @@ impl Simd for Avx2 {
 
     const TILE_COLUMNS: usize = 6;
     const LOOKS_UP_SLOWLY: bool = true;
+
+    plain_words!();
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {

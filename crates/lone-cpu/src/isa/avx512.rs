@@ -1,6 +1,7 @@
-//! AVX-512 (F, BW, DQ, VL, VBMI): a block is one register.
+//! AVX-512 (F, BW, DQ, VL, VBMI, VNNI): a block is one register.
 //!
-//! Without VBMI, whose byte permutations are what palettes are looked up with, a CPU runs the code for AVX2.
+//! Without VBMI, whose byte permutations are what palettes are looked up with, a CPU runs the code for AVX2. VNNI came
+//! with it, but for one model of 2018.
 
 #![expect(
     unsafe_code,
@@ -8,6 +9,7 @@
 )]
 
 mod look_up;
+mod words;
 
 use std::arch::x86_64::*;
 
@@ -16,18 +18,22 @@ use half::f16;
 use super::{Kernel, LANES, Simd, methods_proven_by_token};
 use look_up::{Palette4, Palette6, Palette8, look_up4, look_up6, look_up8, palette4, palette6, palette8};
 use look_up::{arrange, look_up4_short, look_up6_short, look_up8_short, palette6_short, palette8_short};
+use words::{
+    add_products, add_products_of, float_sums, load_words, no_sums, store_pairs, store_rounded,
+    store_rounded_pairs, word_table4, word_table6, word_table8, words_at4, words_at6, words_at8,
+};
 
-/// Proof that this CPU has AVX-512 F, BW, DQ, VL and VBMI.
+/// Proof that this CPU has AVX-512 F, BW, DQ, VL, VBMI and VNNI.
 #[derive(Clone, Copy, Debug)]
 pub struct Avx512(());
 
 impl Avx512 {
-    /// A token, if this CPU has all five.
+    /// A token, if this CPU has all six.
     pub fn detect() -> Option<Self> {
         let wide = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
         let mixed = is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl");
-        let all = wide && mixed && is_x86_feature_detected!("avx512vbmi");
-        all.then_some(Self(()))
+        let bytes = is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("avx512vnni");
+        (wide && mixed && bytes).then_some(Self(()))
     }
 }
 
@@ -38,12 +44,18 @@ impl Simd for Avx512 {
     type Palette4 = Palette4;
     type Palette6 = Palette6;
     type Palette8 = Palette8;
+    type Words = __m512i;
+    type Sums = __m512i;
+    type WordTable4 = __m512i;
+    type WordTable6 = Palette6;
+    type WordTable8 = Palette8;
 
     const TILE_COLUMNS: usize = 12;
+    const FAST_INT16: bool = true;
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vnni")]
         fn with_avx512<K: Kernel>(simd: Avx512, kernel: K) -> K::Output {
             kernel.run(simd)
         }
@@ -71,6 +83,20 @@ impl Simd for Avx512 {
         fn palette8_short(entries: &[f16; 256]) -> Palette8;
         fn look_up6_short(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4];
         fn look_up8_short(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4];
+        fn word_table4(entries: &[i16; 16]) -> __m512i;
+        fn word_table6(entries: &[i16; 64]) -> Palette6;
+        fn word_table8(entries: &[i16; 256]) -> Palette8;
+        fn words_at4(table: &__m512i, indices: &[u8; 64]) -> [__m512i; 4];
+        fn words_at6(table: &Palette6, indices: &[u8; 48]) -> [__m512i; 2];
+        fn words_at8(table: &Palette8, indices: &[u8; 64]) -> [__m512i; 2];
+        fn load_words(from: &[i16; 32]) -> __m512i;
+        fn store_pairs(words: [__m512i; LANES], to: &mut [[i16; 32]; LANES]);
+        fn no_sums() -> __m512i;
+        fn add_products(sums: __m512i, a: __m512i, b: __m512i) -> __m512i;
+        fn add_products_of(sums: __m512i, a: __m512i, b: [i16; 2]) -> __m512i;
+        fn float_sums(sums: __m512i) -> F32;
+        fn store_rounded(numbers: F32, to: &mut [i16; LANES]);
+        fn store_rounded_pairs(numbers: [F32; 2], to: &mut [[i16; 2]; LANES]);
         fn add(a: F32, b: F32) -> F32;
         fn sub(a: F32, b: F32) -> F32;
         fn mul(a: F32, b: F32) -> F32;

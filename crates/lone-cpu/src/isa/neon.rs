@@ -9,6 +9,7 @@ use std::array::from_fn;
 
 use half::f16;
 
+use super::plain_words::plain_words;
 use super::{Kernel, LANES, Simd, methods_proven_by_token};
 use look_up::{Palette4, Palette6, Palette8, look_up4, look_up6, look_up8, palette4, palette6, palette8};
 
@@ -32,6 +33,8 @@ impl Simd for Neon {
     type Palette8 = Palette8;
 
     const TILE_COLUMNS: usize = 6;
+
+    plain_words!();
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {

@@ -4,6 +4,7 @@ use std::array::from_fn;
 
 use half::f16;
 
+use super::plain_words::plain_words;
 use super::{Kernel, LANES, Simd};
 
 /// The instruction set that every CPU has.
@@ -17,6 +18,8 @@ impl Simd for Scalar {
     type Palette8 = [f32; 256];
 
     const TILE_COLUMNS: usize = 4;
+
+    plain_words!();
 
     #[inline]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {

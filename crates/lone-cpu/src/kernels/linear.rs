@@ -1,10 +1,15 @@
 //! Linear layers: a matrix of weights, rows × cols, times one column (`matvec`) or several (`matmul`) of f32
 //! activations.
 
+use std::cell::Cell;
+
 use half::f16;
 
 use super::Kernels;
 use super::dots::{self, Dots};
+use super::int16::{
+    self, Int16Dots, Int16Palettized, Int16Panels, RoundedX, WordRows, WordWidth, Words4, Words6, Words8,
+};
 use super::matmul::{self, Matmul};
 use super::palettes::{
     IndexBits, Lut4, Lut6, Lut8, PaletteRows, Palettized, ShortLut4, ShortLut6, ShortLut8,
@@ -14,6 +19,11 @@ use super::twelve_bits::{TwelveBits, TwelveBitsRows};
 use super::weights::{F16Rows, WeightRows};
 use crate::isa::LANES;
 use crate::pool::Pool;
+
+thread_local! {
+    /// Where a thread rounds columns of x.
+    static ROUNDED: Cell<RoundedX> = const { Cell::new(RoundedX::new()) };
+}
 
 /// Tasks per thread: enough that a thread which loses its core for a while leaves its share to the others.
 const TASKS_PER_THREAD: usize = 8;
@@ -75,6 +85,8 @@ pub enum Weights<'a> {
     Palettized(Palettized<'a>),
     /// The entries themselves, in twelve bits each.
     TwelveBits(TwelveBits<'a>),
+    /// Indices into rounded palettes; activations are rounded too.
+    Int16(Int16Palettized<'a>),
 }
 
 impl Weights<'_> {
@@ -83,6 +95,7 @@ impl Weights<'_> {
             Weights::F16(weights) => weights.len(),
             Weights::Palettized(matrix) => matrix.elements(),
             Weights::TwelveBits(matrix) => matrix.elements(),
+            Weights::Int16(matrix) => matrix.exact.elements(),
         }
     }
 
@@ -94,14 +107,30 @@ impl Weights<'_> {
             Weights::F16(_) => {}
             Weights::Palettized(matrix) => matrix.check(rows),
             Weights::TwelveBits(matrix) => matrix.check(rows),
+            Weights::Int16(matrix) => matrix.check(rows),
         }
     }
 }
 
-/// `$body` with `$rows` as the rows of `$weights`, which are `$cols` long, in the type of their form.
+/// `$body` with `$rows` as the rows of `$weights`, which are `$cols` long, in the type of their form; `$rounded` if they are
+/// rounded.
 macro_rules! with_rows {
-    ($weights:expr, $cols:expr, |$rows:ident| $body:expr) => {
+    ($weights:expr, $cols:expr, |$rows:ident| $body:expr, |$words:ident| $rounded:expr) => {
         match $weights {
+            Weights::Int16(matrix) => match matrix.exact.bits {
+                IndexBits::Four => {
+                    let $words = WordRows::<Words4>::new(matrix, $cols);
+                    $rounded
+                }
+                IndexBits::Six => {
+                    let $words = WordRows::<Words6>::new(matrix, $cols);
+                    $rounded
+                }
+                IndexBits::Eight => {
+                    let $words = WordRows::<Words8>::new(matrix, $cols);
+                    $rounded
+                }
+            },
             Weights::F16(weights) => {
                 let $rows = F16Rows::new(weights, $cols);
                 $body
@@ -145,12 +174,16 @@ impl Kernels {
     ///
     /// Sums are f32 in an order that depends on the instruction set only: |error| <= `cols` 2^-24 Σ|w x|, in
     /// practice 2^-22 Σ|w x|.
+    /// Of [`Weights::Int16`], each entry is first rounded by at most 2^-13 of the largest of its palette, and each x by as much of
+    /// the largest of the 128 it is rounded with.
     ///
     /// # Panics
     /// If `w` does not hold `y.len() * x.len()` weights, or not a palette for each.
     pub fn matvec(&self, pool: &Pool, w: Weights<'_>, x: &[f32], y: &mut [f32], blend: Blend) {
         w.check(y.len(), x.len());
-        with_rows!(w, x.len(), |rows| self.dots(pool, rows, x, 1, y, blend));
+        with_rows!(w, x.len(), |rows| self.dots(pool, rows, x, 1, y, blend), |rows| {
+            self.int16_dots(pool, rows, x, 1, y, blend)
+        });
     }
 
     /// [`Kernels::matvec`] for as many of the rows as `y` is long, from `first_row` on, on this thread.
@@ -159,8 +192,46 @@ impl Kernels {
     /// If `w` does not hold so many rows.
     pub fn matvec_rows(&self, w: Weights<'_>, first_row: usize, x: &[f32], y: &mut [f32], blend: Blend) {
         let ahead = self.pages.prefetch_distance();
-        with_rows!(w, x.len(), |weights| {
-            Dots { weights, first_row, x, columns: 1, y, blend, ahead }.run_on(self.isa)
+        with_rows!(
+            w,
+            x.len(),
+            |weights| Dots { weights, first_row, x, columns: 1, y, blend, ahead }.run_on(self.isa),
+            |weights| self.with_rounded(weights, x, 1, |x| {
+                self.isa.run(Int16Dots { weights, first_row, x, y, blend, ahead });
+            })
+        );
+    }
+
+    /// Calls `work` with `x (S, cols)` rounded for `weights`.
+    fn with_rounded<B: WordWidth>(
+        &self,
+        weights: WordRows<'_, B>,
+        x: &[f32],
+        columns: usize,
+        work: impl FnOnce(&RoundedX),
+    ) {
+        let mut rounded = ROUNDED.take();
+        rounded.fill(self.isa, weights, x, columns);
+        work(&rounded);
+        ROUNDED.set(rounded);
+    }
+
+    /// x `(S, cols)`
+    fn int16_dots<B: WordWidth>(
+        &self,
+        pool: &Pool,
+        weights: WordRows<'_, B>,
+        x: &[f32],
+        columns: usize,
+        y: &mut [f32],
+        blend: Blend,
+    ) {
+        let rows = rows_per_task(y.len() / columns, weights.row_bytes(), pool.threads());
+        let ahead = self.pages.prefetch_distance();
+        self.with_rounded(weights, x, columns, |x| {
+            pool.for_each_chunk(y, rows * columns, |index, y| {
+                self.isa.run(Int16Dots { weights, first_row: index * rows, x, y, blend, ahead });
+            });
         });
     }
 
@@ -183,7 +254,8 @@ impl Kernels {
 
     /// How many f32 of scratch [`Kernels::matmul`] needs for `cols` weights a row and `columns` columns.
     pub fn matmul_scratch_len(cols: usize, columns: usize) -> usize {
-        cols.next_multiple_of(LANES) * columns
+        // Rounded columns take less, but for their padding.
+        (cols.next_multiple_of(LANES) * columns).max(int16::group_len(cols, columns))
     }
 
     /// `w (rows, cols)`, `x (cols, S)`, `y (rows, S)`: `y = blend(w x)`.
@@ -212,7 +284,48 @@ impl Kernels {
         let scratch = scratch
             .get_mut(..Self::matmul_scratch_len(cols, x.columns))
             .expect("matmul: scratch is long enough");
-        with_rows!(w, cols, |rows| self.matmul_of_rows(pool, rows, x, y, blend, scratch));
+        with_rows!(w, cols, |rows| self.matmul_of_rows(pool, rows, x, y, blend, scratch), |rows| {
+            self.int16_matmul(pool, rows, x, y, blend, scratch)
+        });
+    }
+
+    fn int16_matmul<B: WordWidth>(
+        &self,
+        pool: &Pool,
+        weights: WordRows<'_, B>,
+        x: Columns<'_>,
+        y: &mut [f32],
+        blend: Blend,
+        packed: &mut [f32],
+    ) {
+        let (cols, columns) = (weights.cols(), x.columns);
+        if columns <= int16::MOST_COLUMNS {
+            let packed = self.packed_columns(pool, x, cols, packed);
+            return self.int16_dots(pool, weights, packed, columns, y, blend);
+        }
+        let rows = rows_per_task(y.len() / columns, weights.row_bytes(), pool.threads());
+        let width = int16::width(columns, self.isa.tile_columns());
+        let packed = &mut packed[..int16::group_len(cols, columns)];
+        pool.for_each_chunk(packed, int16::group_len(cols, width).max(1), |group, packed| {
+            self.isa.run(int16::pack_group(weights, x, group * width, packed));
+        });
+        let packed = &*packed;
+        pool.for_each_chunk(y, rows * columns, |index, y| {
+            self.isa.run(Int16Panels { weights, first_row: index * rows, packed, width, columns, y, blend });
+        });
+    }
+
+    /// x as `(S, cols)`.
+    fn packed_columns<'a>(
+        &self,
+        pool: &Pool,
+        x: Columns<'_>,
+        cols: usize,
+        packed: &'a mut [f32],
+    ) -> &'a [f32] {
+        let packed = &mut packed[..cols * x.columns];
+        pool.for_each_chunk(packed, cols.max(1), |first, packed| matmul::pack_group(x, first, packed, cols));
+        packed
     }
 
     fn matmul_of_rows(
@@ -226,16 +339,14 @@ impl Kernels {
     ) {
         let (cols, columns) = (weights.cols(), x.columns);
         if dots::suit(columns, cols) {
-            let packed = &mut packed[..cols * columns];
-            pool.for_each_chunk(packed, cols.max(1), |first, packed| {
-                matmul::pack_group(x, first, packed, cols)
-            });
+            let packed = self.packed_columns(pool, x, cols, packed);
             return self.dots(pool, weights, packed, columns, y, blend);
         }
         let rows = rows_per_task(y.len() / columns, weights.row_bytes(), pool.threads());
         let tile_columns = self.isa.tile_columns();
         if strips::suit(columns, cols, tile_columns) {
             let width = strips::width(columns);
+            let packed = &mut packed[..cols.next_multiple_of(LANES) * columns];
             pool.for_each_chunk(packed, width * cols.next_multiple_of(LANES), |group, packed| {
                 strips::pack(x, group * width, packed, cols)
             });

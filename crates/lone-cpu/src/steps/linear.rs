@@ -10,7 +10,9 @@ use memmap2::Mmap;
 use super::{Access, Context, Run};
 use crate::arena::Span;
 use crate::isa::HighBytes;
-use crate::kernels::{Blend, Columns, IndexBits, Palettized, TwelveBits, Weights};
+use crate::kernels::{
+    Blend, Columns, IndexBits, Int16Palettized, Palettized, RoundedPalettes, TwelveBits, Weights,
+};
 
 /// Rows that kernels take at a time, so that tasks begin where theirs do.
 pub(crate) const ROWS_PER_BLOCK: usize = 16;
@@ -55,6 +57,8 @@ pub(crate) enum Weight {
     Palettized(Arc<PalettizedWeight>),
     /// Such in another form.
     TwelveBits(Arc<TwelveBitsWeight>),
+    /// Such with palettes in 8 bits.
+    Int16(Arc<PalettizedWeight>, Arc<RoundedPalettes>),
 }
 
 /// See [`Palettized`].
@@ -118,6 +122,13 @@ impl PalettizedWeight {
     }
 }
 
+impl PalettizedWeight {
+    fn bytes_without_palettes(&self) -> usize {
+        let indices = self.indices.1.packed_bytes().unwrap_or(0);
+        indices + self.scales.as_ref().map_or(0, Numbers::bytes)
+    }
+}
+
 impl Weight {
     fn get<'a>(&'a self, blobs: &'a BlobFile) -> Weights<'a> {
         match self {
@@ -129,6 +140,11 @@ impl Weight {
                 group_rows: weight.group_rows,
                 scales: weight.scales.as_ref().map(|scales| scales.get(blobs)),
             }),
+            Weight::Int16(weight, rounded) => Weights::Int16(Int16Palettized {
+                exact: weight.get(blobs),
+                entries: &rounded.entries,
+                steps: &rounded.steps,
+            }),
         }
     }
 
@@ -136,9 +152,11 @@ impl Weight {
     fn bytes(&self) -> usize {
         match self {
             Weight::F16(numbers) => numbers.bytes(),
-            Weight::Palettized(weight) => {
-                let indices = weight.indices.1.packed_bytes().unwrap_or(0);
-                indices + weight.palettes.bytes() + weight.scales.as_ref().map_or(0, Numbers::bytes)
+            Weight::Palettized(weight) => weight.bytes_without_palettes() + weight.palettes.bytes(),
+            Weight::Int16(weight, rounded) => {
+                let palettes =
+                    size_of_val(rounded.entries.as_slice()) + size_of_val(rounded.steps.as_slice());
+                weight.bytes_without_palettes() + palettes
             }
             Weight::TwelveBits(weight) => {
                 let high_bytes = size_of_val(weight.high_bytes.as_slice());
@@ -154,6 +172,7 @@ impl fmt::Display for Weight {
             Weight::F16(_) => f.write_str("f16"),
             Weight::Palettized(weight) => weight.bits.fmt(f),
             Weight::TwelveBits(weight) => write!(f, "{} in 12 bits", weight.bits),
+            Weight::Int16(weight, _) => write!(f, "{} as int16", weight.bits),
         }
     }
 }

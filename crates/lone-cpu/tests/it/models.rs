@@ -25,6 +25,8 @@ const MODELS: [&str; 6] = [
 const NEAR_TIE: f32 = 0.05;
 /// Least cosine of logits and hidden states with transformers'.
 const LEAST_COSINE: f64 = 0.9999;
+/// Least cosine of the logits of rounded weights and activations with the exact ones.
+const LEAST_COSINE_ROUNDED: f64 = 0.99999;
 /// Least cosine of the logits of one shape of pass with those of another.
 const LEAST_COSINE_OF_SHAPES: f64 = 0.99999;
 
@@ -280,6 +282,40 @@ fn palettes_brought_to_twelve_bits_give_the_very_same() {
             let plan = model.plan("decode").unwrap().to_string();
             let brought = brought && isa.name() == "avx2";
             assert_eq!(plan.contains(&format!("{precision} in 12 bits(")), brought, "{isa}: {plan}");
+        }
+    }
+}
+
+#[test]
+fn logits_of_rounded_weights_and_activations_stay_near_the_exact_ones() {
+    for name in ["tiny-lfm2", "tiny-lfm3"] {
+        let tokens = Golden::open(name).tokens;
+        for precision in [WeightPrecision::Lut8, WeightPrecision::Lut6, WeightPrecision::Lut4] {
+            let bundle = bundle(name, &ConvertOptions { precision, ..options() });
+            for isa in Isa::available().filter(|isa| isa.has_fast_int16()) {
+                let on = |fast_int16| {
+                    let threads = NonZeroUsize::new(2);
+                    CpuBackend::new(CpuOptions {
+                        threads,
+                        isa: Some(isa),
+                        fast_int16,
+                        ..CpuOptions::default()
+                    })
+                };
+                for (role, count) in [(Role::Decode, 12), (Role::Verify, 10), (Role::Prefill, 10)] {
+                    let [exact, fast] =
+                        [false, true].map(|fast| observe(&bundle, &on(fast), role, &tokens[..count]));
+                    assert_ne!(exact.logits, fast.logits, "{name}, {precision}, {role:?}, {isa}");
+                    for (fast, exact) in fast.logits.iter().zip(&exact.logits) {
+                        assert_cosine(
+                            fast,
+                            exact,
+                            LEAST_COSINE_ROUNDED,
+                            &format!("{name}, {precision}, {role:?}, {isa}"),
+                        );
+                    }
+                }
+            }
         }
     }
 }

@@ -74,6 +74,10 @@ pub(crate) struct BenchArgs {
     #[arg(long, help_heading = ENGINE)]
     pub(crate) huge_pages: bool,
 
+    /// Measure every bundle a second time with palettized weights, and what they are multiplied with, rounded to 16 bits
+    #[arg(long, help_heading = ENGINE)]
+    pub(crate) fast_int16: bool,
+
     /// The CPU backend's instruction set, to see what a CPU without the others would do; the widest unless given
     #[arg(long, value_name = "NAME", value_parser = isa, help_heading = ENGINE)]
     pub(crate) isa: Option<Isa>,

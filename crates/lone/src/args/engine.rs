@@ -21,6 +21,10 @@ pub(crate) struct EngineArgs {
     #[arg(long, help_heading = ENGINE)]
     pub(crate) huge_pages: bool,
 
+    /// Let the CPU backend round palettized weights and what they are multiplied with to 16 bits: faster, nearly exact
+    #[arg(long, help_heading = ENGINE)]
+    pub(crate) fast_int16: bool,
+
     /// The Neural Engine that `--backend ane-sim` simulates
     #[arg(long, value_enum, value_name = "ENGINE", default_value_t = AnePreset::M1, help_heading = ENGINE)]
     pub(crate) ane_preset: AnePreset,

@@ -46,7 +46,7 @@ pub(crate) struct EvalArgs {
     pub(crate) seed: u64,
 
     /// Have the checkpoint itself answer, in f32, instead of its bundle
-    #[arg(long, conflicts_with_all = ["bundle", "backend", "threads", "huge_pages", "ane_preset", "UnitsArgs"])]
+    #[arg(long, conflicts_with_all = ["bundle", "backend", "threads", "huge_pages", "fast_int16", "ane_preset", "UnitsArgs"])]
     #[arg(conflicts_with_all = CONVERSION_FLAGS)]
     #[arg(help_heading = EXAM)]
     pub(crate) reference: bool,

@@ -46,9 +46,9 @@ pub(crate) fn execute(args: &BenchArgs, context: &Context) -> Result<(), Failure
         thread_counts(args).into_iter().map(|threads| Limits::new(&memory, isa, threads)).collect();
     let mut meter = energy::open(&context.environment).ok();
     let mut arms = Vec::new();
-    for (threads, backend) in &backends {
+    for setting in &backends {
         for dir in &bundles {
-            arms.push(Arm::load(dir, backend.as_ref(), *threads, &work)?);
+            arms.push(Arm::load(dir, setting, &work)?);
         }
     }
     for turn in 1..=args.repeat {
@@ -99,32 +99,50 @@ fn thread_counts(args: &BenchArgs) -> Vec<NonZeroUsize> {
     if asked.is_empty() { vec![cores::physical_cores()] } else { asked }
 }
 
-/// A backend, and its threads if they were chosen.
-type Threaded = (Option<usize>, Box<dyn Backend>);
+/// Who computes, and how.
+struct Setting {
+    backend: Box<dyn Backend>,
+    /// Of the CPU backend.
+    threads: Option<usize>,
+    fast_int16: bool,
+}
 
-/// The backend that was asked for, once for each number of threads if that matters to it.
-fn backends(args: &BenchArgs, context: &Context) -> Result<Vec<Threaded>, UserError> {
+/// The backend that was asked for, once for each number of threads and each way to compute if these matter to it.
+fn backends(args: &BenchArgs, context: &Context) -> Result<Vec<Setting>, UserError> {
     let (backend, units) = (backend::resolve(args.backend, args.units, context)?, args.units);
+    if args.fast_int16 {
+        backend::check_fast_int16(backend, args.isa.unwrap_or_else(Isa::detect))?;
+    }
     if backend != BackendChoice::Cpu {
         if let Some(isa) = args.isa {
             let what = format_args!("--isa {isa} is for the CPU backend, which is not what computes here");
             return Err(UserError::new(what).with_hint("--backend cpu"));
         }
-        let engine =
-            EngineArgs { backend, threads: None, huge_pages: false, ane_preset: AnePreset::M1, units };
-        return Ok(vec![(None, backend::choose(&engine, context)?)]);
+        let engine = EngineArgs {
+            backend,
+            threads: None,
+            huge_pages: false,
+            fast_int16: false,
+            ane_preset: AnePreset::M1,
+            units,
+        };
+        let backend = backend::choose(&engine, context)?;
+        return Ok(vec![Setting { backend, threads: None, fast_int16: false }]);
     }
-    let cpu = |threads: NonZeroUsize| -> Threaded {
+    let cpu = |threads: NonZeroUsize, fast_int16: bool| {
         let options = CpuOptions {
             threads: Some(threads),
             profile: args.shows_profile(),
             huge_pages: args.huge_pages,
             isa: args.isa,
+            fast_int16,
             ..CpuOptions::default()
         };
-        (Some(threads.get()), Box::new(CpuBackend::new(options)))
+        Setting { backend: Box::new(CpuBackend::new(options)), threads: Some(threads.get()), fast_int16 }
     };
-    Ok(thread_counts(args).into_iter().map(cpu).collect())
+    let ways = if args.fast_int16 { &[false, true][..] } else { &[false] };
+    let settings = |threads| ways.iter().map(move |&fast_int16| cpu(threads, fast_int16));
+    Ok(thread_counts(args).into_iter().flat_map(settings).collect())
 }
 
 /// How fast some threads read memory, and multiply and add.

@@ -297,6 +297,13 @@ fn a_backend_that_is_not_there() {
 }
 
 #[test]
+fn rounding_where_nothing_rounds() {
+    let flags = ["run", "--bundle", "bundle", "--prompt-ids", "1", "--backend", "reference", "--fast-int16"];
+    let outcome = with_bundle().run(&flags);
+    assert_refused(&outcome, &["--fast-int16 is for the CPU backend", "hint: --backend cpu"]);
+}
+
+#[test]
 fn a_backend_in_the_environment_that_is_none() {
     let machine = Machine::new();
     let outcome = machine

@@ -1,5 +1,6 @@
 //! `lone bench`: what it measures, in every form it tells it.
 
+use lone_cpu::Isa;
 use serde_json::Value;
 
 use crate::machine::{Machine, Outcome};
@@ -67,6 +68,34 @@ fn a_narrower_instruction_set_can_be_measured_if_this_cpu_has_it() {
     let elsewhere = machine.run(&[&LITTLE[..], &["--isa", "scalar", "--backend", "ane-sim"]].concat());
     assert_eq!(elsewhere.code, 1);
     assert!(elsewhere.stderr.contains("--isa scalar is for the CPU backend"), "{}", elsewhere.stderr);
+}
+
+#[test]
+fn rounded_weights_are_rows_of_their_own_where_that_is_faster() {
+    let machine = Machine::new();
+    let lut4 = [&LITTLE[..], &["--precision", "lut4", "--threads", "1", "--fast-int16"]].concat();
+    for (flags, message) in [
+        (["--isa", "scalar"], "--fast-int16 gains nothing with scalar"),
+        (["--backend", "reference"], "--fast-int16 is for the CPU backend"),
+    ] {
+        let refused = machine.run(&[&lut4[..], &flags].concat());
+        assert_eq!(refused.code, 1);
+        assert!(refused.stderr.contains(message), "{}", refused.stderr);
+    }
+    let outcome = machine.run(&[&lut4[..], &["--profile", "--json"]].concat());
+    if !Isa::detect().has_fast_int16() {
+        assert!(outcome.stderr.contains("--fast-int16 gains nothing with"), "{}", outcome.stderr);
+        return;
+    }
+    let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!([&rows[0]["fast_int16"], &rows[1]["fast_int16"]], [false, true]);
+    assert_eq!(rows.len(), 2);
+    let table = bench(&machine, &["--precision", "lut4", "--threads", "1", "--fast-int16"]).stdout;
+    assert_eq!(
+        (table.matches("(cpu, 1 thread)").count(), table.matches("(cpu fast-int16, 1 thread)").count()),
+        (1, 1)
+    );
 }
 
 #[test]

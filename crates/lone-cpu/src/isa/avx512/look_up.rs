@@ -118,12 +118,22 @@ pub(super) fn look_up4(palette: &Palette4, indices: &[u8; 32]) -> [F32; 4] {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn look_up4_short(palette: &Palette4, indices: &[u8; 64]) -> [F32; 8] {
-    let fours = load_64(indices);
-    let [a, e] = halves(_mm512_permutexvar_epi16(fours, palette.1));
-    let [b, f] = halves(_mm512_permutexvar_epi16(_mm512_srli_epi16::<4>(fours), palette.1));
-    let [c, g] = halves(_mm512_permutexvar_epi16(_mm512_srli_epi16::<8>(fours), palette.1));
-    let [d, h] = halves(_mm512_permutexvar_epi16(_mm512_srli_epi16::<12>(fours), palette.1));
+    let [first, second, third, fourth] = words_at4(&palette.1, indices);
+    let ([a, e], [b, f], [c, g], [d, h]) = (halves(first), halves(second), halves(third), halves(fourth));
     [a, b, c, d, e, f, g, h]
+}
+
+/// The 16-bit numbers of sixteen, which the table has twice: every fourth from each of the first four on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn words_at4(table: &__m512i, indices: &[u8; 64]) -> [__m512i; 4] {
+    let fours = load_64(indices);
+    [
+        _mm512_permutexvar_epi16(fours, *table),
+        _mm512_permutexvar_epi16(_mm512_srli_epi16::<4>(fours), *table),
+        _mm512_permutexvar_epi16(_mm512_srli_epi16::<8>(fours), *table),
+        _mm512_permutexvar_epi16(_mm512_srli_epi16::<12>(fours), *table),
+    ]
 }
 
 /// Every eighth number from each of the first eight on.
@@ -150,16 +160,23 @@ fn evens_and_odds(numbers: [F32; 8]) -> [F32; 8] {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn look_up6(palette: &Palette6, indices: &[u8; 48]) -> [F32; 4] {
+    floats(words_at6(palette, indices))
+}
+
+/// The 16-bit numbers with the low and high bytes that a palette holds.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn words_at6(palette: &Palette6, indices: &[u8; 48]) -> [__m512i; 2] {
     const SPREAD: [u8; 64] = six_bytes_of_eight();
     // SAFETY: the mask names as many bytes as the array has.
     let bits = unsafe { _mm512_maskz_loadu_epi8(0xFFFF_FFFF_FFFF, indices.as_ptr().cast()) };
     let spread = _mm512_permutexvar_epi8(load_64(&SPREAD), bits);
     let shifts = _mm512_set1_epi64(0x2a24_1e18_120c_0600);
     let indices = _mm512_multishift_epi64_epi8(shifts, spread);
-    floats(_mm512_permutexvar_epi8(indices, palette[0]), _mm512_permutexvar_epi8(indices, palette[1]))
+    words(_mm512_permutexvar_epi8(indices, palette[0]), _mm512_permutexvar_epi8(indices, palette[1]))
 }
 
-/// For each eight bytes the six that hold their eight indices, in the order that [`floats`] wants.
+/// For each eight bytes the six that hold their eight indices, in the order that [`words`] wants.
 const fn six_bytes_of_eight() -> [u8; 64] {
     let mut positions = [0; 64];
     let mut i = 0;
@@ -174,9 +191,16 @@ const fn six_bytes_of_eight() -> [u8; 64] {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn look_up8(palette: &Palette8, indices: &[u8; 64]) -> [F32; 4] {
+    floats(words_at8(palette, indices))
+}
+
+/// As [`words_at6`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn words_at8(palette: &Palette8, indices: &[u8; 64]) -> [__m512i; 2] {
     let order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
     let indices = _mm512_permutexvar_epi64(order, load_64(indices));
-    floats(look_up8_plane(&palette[0], indices), look_up8_plane(&palette[1], indices))
+    words(look_up8_plane(&palette[0], indices), look_up8_plane(&palette[1], indices))
 }
 
 #[inline]
@@ -239,12 +263,18 @@ fn look_up8_plane(plane: &[__m512i; 4], indices: __m512i) -> __m512i {
     _mm512_mask_blend_epi8(_mm512_movepi8_mask(indices), first, second)
 }
 
-/// The f16 with these low and high bytes; eight follow each other where eight bytes do, and the eights come in the order
+/// The numbers with these low and high bytes; eight follow each other where eight bytes do, and the eights come in the order
 /// 0, 4, 1, 5, 2, 6, 3, 7.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn floats(low: __m512i, high: __m512i) -> [F32; 4] {
-    let (first, second) = (_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high));
+fn words(low: __m512i, high: __m512i) -> [__m512i; 2] {
+    [_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)]
+}
+
+/// 64 f16 in f32.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn floats([first, second]: [__m512i; 2]) -> [F32; 4] {
     [
         _mm512_cvtph_ps(_mm512_castsi512_si256(first)),
         _mm512_cvtph_ps(_mm512_extracti64x4_epi64::<1>(first)),
@@ -258,7 +288,7 @@ fn floats(low: __m512i, high: __m512i) -> [F32; 4] {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn short_floats(low: __m512i, high: __m512i) -> [F32; 4] {
-    let (first, second) = (_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high));
+    let [first, second] = words(low, high);
     let ([a, b], [c, d]) = (halves(first), halves(second));
     [a, b, c, d]
 }

@@ -1,9 +1,13 @@
 //! Tests of linear layers.
 
+mod int16;
+
 use std::fmt;
 use std::num::NonZeroUsize;
 
 use half::bf16;
+
+use int16::Rounded;
 
 use super::*;
 use crate::isa::{HighBytes, TwelveBitsChunk};
@@ -110,7 +114,8 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let palettes = FORMS.map(|form| Palettes::random(form, rows, cols, 7, &mut numbers).scaled(rows));
     let short = &palettes[3];
     let twelve_bits = InTwelveBits::of(short, cols).unwrap();
-    let forms = [Weights::F16(&f16s), twelve_bits.matrix(short)];
+    let rounded = Rounded::of(Palettes::random(FORMS[3], rows, cols, 7, &mut numbers));
+    let forms = [Weights::F16(&f16s), twelve_bits.matrix(short), rounded.matrix()];
     for w in forms.into_iter().chain(palettes.iter().map(Palettes::matrix)) {
         for (kernels, columns) in every_isa().flat_map(|kernels| [1, 3, 5, 49].map(|s| (kernels, s))) {
             let x = numbers.f32s(cols * columns, 1.0);

@@ -6,9 +6,9 @@ use std::time::Instant;
 use lone_bundle::Role;
 use lone_energy::{Energy, EnergyWatch};
 use lone_engine::{EngineError, LoadOptions, Runtime, Sampler, Sampling, Session, SessionOptions};
-use lone_mil::{Backend, StepProfile};
+use lone_mil::StepProfile;
 
-use super::memory;
+use super::{Setting, memory};
 use crate::failure::{Failure, UserError};
 use crate::quantity::counted;
 
@@ -33,6 +33,7 @@ pub(super) struct Arm {
     /// Of the CPU backend.
     pub(super) threads: Option<usize>,
     pub(super) backend: &'static str,
+    pub(super) fast_int16: bool,
     pub(super) load_seconds: f64,
     /// Anonymous memory that came with it, caches among it; `None` where the system does not say.
     pub(super) private_bytes: Option<u64>,
@@ -73,15 +74,10 @@ impl Arm {
     ///
     /// # Errors
     /// As the bundle and the backend have it, or if it cannot do all of `work`.
-    pub(super) fn load(
-        dir: &Path,
-        backend: &dyn Backend,
-        threads: Option<usize>,
-        work: &Workload,
-    ) -> Result<Self, Failure> {
+    pub(super) fn load(dir: &Path, setting: &Setting, work: &Workload) -> Result<Self, Failure> {
         let before = memory::private_bytes();
         let start = Instant::now();
-        let runtime = Runtime::load(dir, backend, &LoadOptions::default())?;
+        let runtime = Runtime::load(dir, setting.backend.as_ref(), &LoadOptions::default())?;
         let session = runtime.session(&SessionOptions { snapshots: 0, ..SessionOptions::default() })?;
         let load_seconds = start.elapsed().as_secs_f64();
         let vocab_size = runtime.facts().vocab_size;
@@ -93,8 +89,9 @@ impl Arm {
         let point = |&prompt_tokens| Point { prompt_tokens, prefill: vec![], decode: vec![], energy: vec![] };
         let mut arm = Arm {
             bundle: dir.display().to_string(),
-            threads,
-            backend: backend.name(),
+            threads: setting.threads,
+            backend: setting.backend.name(),
+            fast_int16: setting.fast_int16,
             load_seconds,
             private_bytes: None,
             prompt: some_tokens(work.prompts.last().copied().unwrap_or(0), vocab_size),
@@ -112,8 +109,9 @@ impl Arm {
 
     /// For people who wait.
     pub(super) fn name(&self) -> String {
+        let way = if self.fast_int16 { ", fast-int16" } else { "" };
         match self.threads {
-            Some(threads) => format!("{} on {}", self.bundle, counted(threads, "thread")),
+            Some(threads) => format!("{} on {}{way}", self.bundle, counted(threads, "thread")),
             None => self.bundle.clone(),
         }
     }

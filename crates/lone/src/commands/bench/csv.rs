@@ -23,7 +23,8 @@ pub(super) fn lines(report: &Report) -> String {
 fn row_lines(row: &Row) -> String {
     let threads = row.threads.map(|threads| threads.to_string()).unwrap_or_default();
     let bundle = quoted(&row.bundle);
-    let arm = [bundle.as_str(), row.backend, threads.as_str()];
+    let engine = row.engine();
+    let arm = [bundle.as_str(), engine.as_str(), threads.as_str()];
     let once = |value| Spread { median: value, min: value, max: value };
     let mut lines = line(arm, ("load", ""), "s", once(row.load_seconds), None);
     if let Some(bytes) = row.private_bytes {

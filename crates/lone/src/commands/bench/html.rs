@@ -39,6 +39,9 @@ pub(super) fn page(report: &Report) -> String {
 
 fn name(row: &Row) -> String {
     match row.threads {
+        Some(threads) if row.fast_int16 => {
+            format!("{}, {}, fast-int16", row.bundle, counted(threads, "thread"))
+        }
         Some(threads) => format!("{}, {}", row.bundle, counted(threads, "thread")),
         None => format!("{}, {}", row.bundle, row.backend),
     }

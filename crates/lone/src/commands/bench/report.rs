@@ -47,6 +47,8 @@ pub(super) struct LimitsReport {
 pub(super) struct Row {
     pub(super) bundle: String,
     pub(super) backend: &'static str,
+    /// Whether palettized weights and what they are multiplied with were rounded.
+    pub(super) fast_int16: bool,
     pub(super) threads: Option<usize>,
     pub(super) load_seconds: f64,
     /// Memory that came with it and is not a file's: working memory and caches, and weights if they were copied.
@@ -161,6 +163,11 @@ impl LimitsReport {
 }
 
 impl Row {
+    /// The backend and how it computed.
+    pub(super) fn engine(&self) -> String {
+        format!("{}{}", self.backend, if self.fast_int16 { " fast-int16" } else { "" })
+    }
+
     fn new(arm: &Arm, decoded: usize, limits: Option<&LimitsReport>, profiled: bool) -> Self {
         let weight_bytes = arm.weight_bytes();
         let bandwidth = limits.map(|limits| limits.bytes_per_second.median);
@@ -188,6 +195,7 @@ impl Row {
         Row {
             bundle: arm.bundle.clone(),
             backend: arm.backend,
+            fast_int16: arm.fast_int16,
             threads: arm.threads,
             load_seconds: arm.load_seconds,
             private_bytes: arm.private_bytes,

@@ -30,7 +30,7 @@ pub(super) fn print(report: &Report, ui: &Ui) -> Result<(), Failure> {
 fn print_row(row: &Row, decoded: usize, ui: &Ui) -> Result<(), Failure> {
     let threads = row.threads.map(|threads| format!(", {}", counted(threads, "thread"))).unwrap_or_default();
     ui.line("")?;
-    ui.heading(format_args!("{} ({}{threads})", row.bundle, row.backend))?;
+    ui.heading(format_args!("{} ({}{threads})", row.bundle, row.engine()))?;
     line(ui, "load", Seconds(row.load_seconds))?;
     if let Some(bytes) = row.private_bytes {
         let caches = Bytes(row.cache_bytes);
