@@ -68,6 +68,8 @@ pub struct Options {
     pub isa: Option<String>,
     /// Whether lone's weights are copied into huge pages.
     pub huge_pages: bool,
+    /// Whether lone computes with rounded weights and activations, too.
+    pub fast_int16: bool,
 }
 
 /// What one turn measured.
@@ -92,11 +94,16 @@ struct Limits {
     arithmetic_fractions: [f64; 2],
 }
 
+/// One turn of lone.
+type Turn = (Speeds, Limits);
+
 /// All turns of a pair.
 #[derive(Debug)]
 struct Contest {
     pair: Pair,
-    lone: Vec<(Speeds, Limits)>,
+    lone: Vec<Turn>,
+    /// As fast as it can, if that is something else.
+    fast: Vec<Turn>,
     peer: Vec<Speeds>,
 }
 
@@ -116,8 +123,7 @@ impl Report {
         fs::create_dir_all(&options.scratch)?;
         let has_transformers = options.has_transformers()?;
         let pairs = PAIRS.into_iter().filter(|pair| has_transformers || pair.1 != Peer::Transformers);
-        let mut contests: Vec<_> =
-            pairs.map(|pair| Contest { pair, lone: Vec::new(), peer: Vec::new() }).collect();
+        let mut contests: Vec<_> = pairs.map(Contest::of).collect();
         for contest in &contests {
             let (precision, peer) = contest.pair;
             options.convert(precision)?;
@@ -127,11 +133,20 @@ impl Report {
         }
         for _ in 0..options.turns {
             for contest in &mut contests {
-                contest.lone.push(options.run_lone(contest.pair.0)?);
+                let (lone, fast) = options.run_lone(contest.pair.0)?;
+                contest.lone.push(lone);
+                contest.fast.extend(fast);
                 contest.peer.push(options.run_peer(contest.pair.1)?);
             }
         }
         Ok(Report { contests })
+    }
+}
+
+impl Report {
+    /// The rows of a table, each with the contest it belongs to.
+    fn rows(&self) -> impl Iterator<Item = (&Contest, (String, &[Turn]))> {
+        self.contests.iter().flat_map(|contest| contest.rows().map(move |row| (contest, row)))
     }
 }
 
@@ -177,7 +192,8 @@ impl Options {
         Ok(status.success())
     }
 
-    fn run_lone(&self, precision: &str) -> anyhow::Result<(Speeds, Limits)> {
+    /// One turn, and one of the fast way.
+    fn run_lone(&self, precision: &str) -> anyhow::Result<(Turn, Option<Turn>)> {
         let numbers = [PROMPT, DECODED, self.threads].map(|number| number.to_string());
         let mut command = Command::new(&self.lone);
         command.arg("bench").arg("--bundle").arg(self.bundle(precision));
@@ -189,7 +205,13 @@ impl Options {
         if self.huge_pages {
             command.arg("--huge-pages");
         }
-        of_lone(&output(&mut command)?)
+        // Only palettes are rounded.
+        let fast = self.fast_int16 && precision != "fp16";
+        if fast {
+            command.arg("--fast-int16");
+        }
+        let report = output(&mut command)?;
+        Ok((of_lone(&report, 0)?, fast.then(|| of_lone(&report, 1)).transpose()?))
     }
 
     fn run_peer(&self, peer: Peer) -> anyhow::Result<Speeds> {
@@ -208,21 +230,19 @@ impl Options {
     }
 }
 
-/// What `lone bench --json` says of its one row.
-fn of_lone(report: &Value) -> anyhow::Result<(Speeds, Limits)> {
+/// What `lone bench --json` says of a row.
+fn of_lone(report: &Value, row: usize) -> anyhow::Result<Turn> {
+    let of_row = |what: &str| number(report, &format!("/rows/{row}/{what}"));
     let speeds = Speeds {
-        prefill: number(report, "/rows/0/prefill/tokens_per_second")?,
-        decode: number(report, "/rows/0/decode/tokens_per_second")?,
-        verify: number(report, "/rows/0/verify/seconds/median")?,
+        prefill: of_row("prefill/tokens_per_second")?,
+        decode: of_row("decode/tokens_per_second")?,
+        verify: of_row("verify/seconds/median")?,
     };
     let limits = Limits {
         bytes_per_second: number(report, "/machine/limits/0/bytes_per_second/median")?,
         flops_per_second: number(report, "/machine/limits/0/flops_per_second/median")?,
-        bandwidth_fraction: number(report, "/rows/0/decode/bandwidth_fraction")?,
-        arithmetic_fractions: [
-            number(report, "/rows/0/prefill/arithmetic_fraction")?,
-            number(report, "/rows/0/verify/arithmetic_fraction")?,
-        ],
+        bandwidth_fraction: of_row("decode/bandwidth_fraction")?,
+        arithmetic_fractions: [of_row("prefill/arithmetic_fraction")?, of_row("verify/arithmetic_fraction")?],
     };
     Ok((speeds, limits))
 }
@@ -249,8 +269,15 @@ fn run(command: &mut Command) -> anyhow::Result<Vec<u8>> {
 }
 
 impl Contest {
-    fn lone(&self, of: impl Fn(&(Speeds, Limits)) -> f64) -> f64 {
-        median(self.lone.iter().map(of).collect())
+    fn of(pair: Pair) -> Self {
+        Contest { pair, lone: Vec::new(), fast: Vec::new(), peer: Vec::new() }
+    }
+
+    /// What lone is called in a row of a table, and its turns: one row or two.
+    fn rows(&self) -> impl Iterator<Item = (String, &[Turn])> {
+        let precision = self.pair.0;
+        let rows = [(precision.to_owned(), &*self.lone), (format!("{precision}, fast-int16"), &*self.fast)];
+        rows.into_iter().filter(|(_, turns)| !turns.is_empty())
     }
 
     fn peer(&self, of: impl Fn(&Speeds) -> f64) -> f64 {
@@ -258,10 +285,15 @@ impl Contest {
     }
 
     /// The median of the ratios of turns that followed each other.
-    fn ratio(&self, of: impl Fn(&Speeds) -> f64) -> f64 {
-        let ratios = self.lone.iter().zip(&self.peer).map(|((lone, _), peer)| of(lone) / of(peer));
+    fn ratio(&self, turns: &[Turn], of: impl Fn(&Speeds) -> f64) -> f64 {
+        let ratios = turns.iter().zip(&self.peer).map(|((lone, _), peer)| of(lone) / of(peer));
         median(ratios.collect())
     }
+}
+
+/// The median of what `of` finds in each turn.
+fn middle(turns: &[Turn], of: impl Fn(&Turn) -> f64) -> f64 {
+    median(turns.iter().map(of).collect())
 }
 
 impl fmt::Display for Report {
@@ -276,17 +308,17 @@ impl fmt::Display for Report {
             "| lone | peer | prefill {PROMPT} tok/s | | decode tok/s | | {CHECKED} tokens at once, ms | |"
         )?;
         writeln!(f, "|---|---|---|---|---|---|---|---|")?;
-        for contest in &self.contests {
-            let (precision, peer) = contest.pair;
+        for (contest, (name, turns)) in self.rows() {
+            let peer = contest.pair.1;
             let [prefill, decode, verify]: [fn(&Speeds) -> f64; 3] =
                 [|speeds| speeds.prefill, |speeds| speeds.decode, |speeds| 1e3 * speeds.verify];
-            write!(f, "| {precision} | {peer} |")?;
+            write!(f, "| {name} | {peer} |")?;
             for (speed, digits, ratio) in [
-                (prefill, 0, contest.ratio(prefill)),
-                (decode, 1, contest.ratio(decode)),
-                (verify, 0, contest.ratio(verify).recip()),
+                (prefill, 0, contest.ratio(turns, prefill)),
+                (decode, 1, contest.ratio(turns, decode)),
+                (verify, 0, contest.ratio(turns, verify).recip()),
             ] {
-                let (lone, other) = (contest.lone(|turn| speed(&turn.0)), contest.peer(speed));
+                let (lone, other) = (middle(turns, |turn| speed(&turn.0)), contest.peer(speed));
                 write!(f, " {lone:.digits$} : {other:.digits$} | {ratio:.2} |")?;
             }
             writeln!(f)?;
@@ -296,12 +328,11 @@ impl fmt::Display for Report {
             "\n| lone | memory GB/s | of it, decode | GFLOP/s | of it, prefill | of it, {CHECKED} at once |"
         )?;
         writeln!(f, "|---|---|---|---|---|---|")?;
-        for contest in &self.contests {
-            let of = |limit: fn(&Limits) -> f64| contest.lone(|turn| limit(&turn.1));
+        for (_, (name, turns)) in self.rows() {
+            let of = |limit: fn(&Limits) -> f64| middle(turns, |turn| limit(&turn.1));
             writeln!(
                 f,
-                "| {} | {:.1} | {:.0} % | {:.0} | {:.0} % | {:.0} % |",
-                contest.pair.0,
+                "| {name} | {:.1} | {:.0} % | {:.0} | {:.0} % | {:.0} % |",
                 of(|limits| limits.bytes_per_second / 1e9),
                 of(|limits| 100.0 * limits.bandwidth_fraction),
                 of(|limits| limits.flops_per_second / 1e9),
@@ -332,9 +363,9 @@ mod tests {
 
     #[test]
     fn ratios_are_above_one_where_lone_is_faster() {
-        let lone = of_lone(&report()).unwrap();
+        let lone = of_lone(&report(), 0).unwrap();
         let peer = Speeds { prefill: 100.0, decode: 50.0, verify: 0.25 };
-        let contest = Contest { pair: PAIRS[0], lone: vec![lone], peer: vec![peer] };
+        let contest = Contest { lone: vec![lone], peer: vec![peer], ..Contest::of(PAIRS[0]) };
         let lines = Report { contests: vec![contest] }.to_string();
         assert!(
             lines.contains(
@@ -349,7 +380,7 @@ mod tests {
     fn a_number_that_is_missing_is_named() {
         let mut report = report();
         report["rows"][0]["decode"]["bandwidth_fraction"] = Value::Null;
-        let error = of_lone(&report).unwrap_err();
+        let error = of_lone(&report, 0).unwrap_err();
         assert_eq!(error.to_string(), "no number at /rows/0/decode/bandwidth_fraction");
     }
 

@@ -128,24 +128,25 @@ struct BenchPeers {
     /// Copy lone's weights into huge pages
     #[arg(long)]
     huge_pages: bool,
+    /// Measure lone with rounded weights and activations, too
+    #[arg(long)]
+    fast_int16: bool,
 }
 
 impl BenchPeers {
     fn measure(self) -> anyhow::Result<bench_peers::Report> {
-        let BenchPeers { checkpoint, scratch, python, lone, scripts, turns, threads, isa, huge_pages } = self;
-        let threads = threads.get();
-        let options = bench_peers::Options {
-            lone,
-            python,
-            scripts,
-            checkpoint,
-            scratch,
-            turns,
-            threads,
-            isa,
-            huge_pages,
-        };
-        bench_peers::Report::measure(&options)
+        bench_peers::Report::measure(&bench_peers::Options {
+            lone: self.lone,
+            python: self.python,
+            scripts: self.scripts,
+            checkpoint: self.checkpoint,
+            scratch: self.scratch,
+            turns: self.turns,
+            threads: self.threads.get(),
+            isa: self.isa,
+            huge_pages: self.huge_pages,
+            fast_int16: self.fast_int16,
+        })
     }
 }
 
