@@ -40,7 +40,7 @@ enum Form {
     F16,
     TwelveBits,
     Palettized(IndexBits),
-    /// Rounded to 16 bits.
+    /// Multiplied as whole numbers of 16 bits.
     Int16(IndexBits),
 }
 

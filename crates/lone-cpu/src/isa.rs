@@ -125,7 +125,7 @@ impl Isa {
         }
     }
 
-    /// Whether it multiplies weights and activations faster that are rounded to 16 bits.
+    /// Whether it multiplies whole numbers of 16 bits faster than f32.
     pub fn has_fast_int16(self) -> bool {
         match self {
             Self::Scalar(_) => Scalar::FAST_INT16,

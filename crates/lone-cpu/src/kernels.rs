@@ -1,7 +1,7 @@
 //! The kernels: safe functions over slices, each with its formula, its precision and its preconditions.
 //!
 //! Activations are f32, weights f16 or palettes of f16, caches f16, sums f32. Shapes are asserted at entry, outermost dimension
-//! first; nothing allocates, but for room of each thread to arrange x for lookups, which it keeps. A kernel that takes a
+//! first; nothing allocates, but for room of each thread to arrange x for lookups or to round it, which it keeps. A kernel that takes a
 //! [`Pool`](crate::Pool) spreads its work over it, the others are too short to gain. Every kernel is one body over
 //! [`Simd`](crate::isa), compiled once for each instruction set.
 

@@ -74,7 +74,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, help_heading = ENGINE)]
     pub(crate) huge_pages: bool,
 
-    /// Measure every bundle a second time with palettized weights, and what they are multiplied with, rounded to 16 bits
+    /// Measure every bundle a second time, palettized weights and activations multiplied as 16-bit whole numbers
     #[arg(long, help_heading = ENGINE)]
     pub(crate) fast_int16: bool,
 

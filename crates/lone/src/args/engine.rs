@@ -21,7 +21,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, help_heading = ENGINE)]
     pub(crate) huge_pages: bool,
 
-    /// Let the CPU backend round palettized weights and what they are multiplied with to 16 bits: faster, nearly exact
+    /// Let the CPU backend multiply palettized weights and activations as 16-bit whole numbers: faster, nearly exact
     #[arg(long, help_heading = ENGINE)]
     pub(crate) fast_int16: bool,
 
